@@ -47,7 +47,7 @@ var engineFloors = [][]string{
 	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                                                   // wire: requests and replies as bytes
 	{"blocking", "callcontext", "timed"}, // blocking: requests that a client, or a timer, answers
 	{"thread"},                           // files: ops of the loop's own thread
-	{"away", "clock", "events", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
+	{"away", "clock", "events", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "room", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
 	{"doc"},
 }
 

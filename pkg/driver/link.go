@@ -13,6 +13,7 @@ type Link struct {
 	Config   any      // of NewConfig's type, and valid
 	Forms    []Form   // the ops that the plan words itself, if the driver is a form.Former
 	Batch    bool     // the load asks for several keys in a get
+	Values   bool     // the load looks at the values of gets; otherwise Reply.Value may be left empty
 	Figures  []string // the figures that an [Informant] is asked for; it may return others, too
 
 	// Secrets looks up a named secret's value on this machine; nil if the config names none. Its error says where it looked, never the value.
@@ -23,6 +24,17 @@ type Link struct {
 	// server has closed the connection. Servers close connections that have been idle for some time, which must not fail a request: a client calls
 	// Ended before it writes, and dials again if it is true.
 	Dial func(ctx context.Context) (net.Conn, error)
+
+	// Room is memory for replies that a [Dialer]'s client has to hold whole; set only for one.
+	Room Room
+}
+
+// Room is memory outside of the heap for one reply of a client at a time. All clients of a phase share a limit, so that servers cannot fill a worker's
+// memory by long replies.
+type Room interface {
+	// Grow returns b with room for at least n more bytes; b is nil for a new reply, else what Grow returned last, with or without more in it. It fails
+	// if all replies would take more than the limit. The memory is the client's until its next call of Grow with nil, or until it is closed.
+	Grow(b []byte, n int) ([]byte, error)
 }
 
 // Identifier is an optional interface of a [Wire] or a [Dialer] whose servers identify themselves.

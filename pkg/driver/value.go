@@ -216,6 +216,18 @@ func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, b[:checksumAt]), castagnoli, b[sizeAt:])
 }
 
+// Condense replaces a checked value in a reply by the smallest one with the same writer and version, and any other by none. The new one is in dst,
+// which it returns.
+func (r *Reply) Condense(dst []byte) []byte {
+	writer, version, ok := r.Header()
+	if r.Value = nil; !ok {
+		return dst
+	}
+	v := Value{Size: HeaderSize, Checked: true, Writer: writer, Version: version}
+	r.Value = v.AppendTo(dst[:0])
+	return r.Value
+}
+
 // Header returns the writer and version of a checked value in a reply. It reports false for any other bytes: another program's value, or a torn or
 // truncated one.
 func (r *Reply) Header() (writer, version uint64, ok bool) {

@@ -17,7 +17,8 @@ const (
 	sessionBytes    = 4 << 10  // state of a session and its streams
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
 	sceneBytes      = 256      // each further op of a scenario in flight
-	valueCopies     = 3        // copies of an op's value: in a buffer that grows by doubling, and in the one it grew from
+	valueCopies     = 3        // copies of a value: in a buffer that grows by doubling, and in the one it grew from
+	leastLent       = 8 << 10  // an event loop sends a value of this size without a copy
 	recordCopies    = 2        // further copies of a record: it is made once to learn its size, in a buffer that grows by doubling
 	connectionBytes = 8 << 10  // a connection's state, its queue of outstanding requests, and data to be written
 	pipeBytes       = 96 << 10 // a connection's further memory off the event loop: two goroutines, buffers between them and the loop, and TLS buffers
@@ -33,6 +34,9 @@ const (
 	leftBytes       = 8 << 10  // garbage per second, collected when memory gets short: 6,500 measured with three copies of a key on four loops
 	spareFiles      = 64       // open files that are not connections: standard streams, pollers, logs, the control plane
 )
+
+// SpareReplies is how many bytes incomplete replies may take on a worker beyond the need of the plan's values.
+const SpareReplies = 128 << 20
 
 // Load says what a phase, or all phases, will do and need, as far as that is known before the run. Several workers share the load.
 type Load struct {
@@ -50,7 +54,10 @@ type Load struct {
 	//   - 32 MiB;
 	//   - 4 KiB per session;
 	//   - 8 KiB per connection, 104 KiB off the event loop;
-	//   - per op that can be in flight 1 KiB, three times its values (five times for records) and 256 bytes for each further op of its scenario;
+	//   - per op that can be in flight 1 KiB and 256 bytes for each further op of its scenario;
+	//   - three times the largest value per connection or, if requests are copied before they leave, per op that can be in flight (five times for
+	//     records); none for a clear phase;
+	//   - replies that a driver holds whole, up to 128 MiB;
 	//   - 58 KiB per histogram: 7 for each op of the mix, scenario and step, and N more for each op of the mix when replicated;
 	//   - keys and values from files;
 	//   - 1 KiB per sample;
@@ -154,6 +161,7 @@ func (p *Plan) idle(ph *Phase, sessions int, clients map[string]int) int64 {
 	histograms += int64(replicas * len(ph.Ops))
 	need := add(processBytes+histograms*histogramBytes, multiply(int64(sessions), session))
 	need = add(need, p.kept(ph))
+	need = add(need, p.values(ph, sessions, clients))
 	need = add(need, multiply(int64(ph.Samples), sampleBytes))
 	for _, name := range ph.Datasets() {
 		d := p.Dataset(name)
@@ -202,25 +210,62 @@ func (p *Plan) opBytes(ph *Phase) int64 {
 		if values.Record != nil {
 			copies += recordCopies
 		}
-		most = max(most, multiply(copies*int64(max(1, ph.Batch)), int64(values.Size)))
+		if p.copies(ph, values) {
+			most = max(most, multiply(copies*int64(max(1, ph.Batch)), int64(values.Size)))
+		}
 	}
 	return slotBytes + int64(ph.MostSteps()-1)*sceneBytes + most
+}
+
+// copies reports whether the value of each op in flight can have a copy of its own. Otherwise each connection has one: replies come one after another,
+// and large values of text are sent without a copy.
+func (p *Plan) copies(ph *Phase, values Values) bool {
+	alike := values.Size >= leastLent && values.Sizes == nil && values.File == nil && values.Record == nil && values.Compressibility == nil && values.Fill == "text"
+	lent := alike && !values.Checked && len(ph.Scenarios) == 0 && p.ExecutorOf(ph) == EventLoop
+	return ph.Clear == nil && (ph.Batch > 1 || !lent)
+}
+
+// values returns the bytes of values and held replies on connections.
+func (p *Plan) values(ph *Phase, sessions int, clients map[string]int) int64 {
+	if ph.Clear != nil {
+		return 0
+	}
+	connections, largest, held := int64(0), 0, int64(0)
+	for _, name := range ph.Datasets() {
+		if values := p.Dataset(name).Values; !p.copies(ph, values) {
+			largest = max(largest, values.Size)
+		}
+	}
+	for name, n := range clients {
+		own := multiply(int64(sessions), int64(n))
+		connections = add(connections, own)
+		holder, holds := p.Target(name).Config.(interface{ Held() int64 })
+		if holds && slices.ContainsFunc(ph.DatasetsOn(name), func(d string) bool { return p.Dataset(d).Values.Checked }) {
+			held = min(add(held, multiply(own, holder.Held())), SpareReplies)
+		}
+	}
+	return add(held, multiply(min(connections, flying(ph, sessions)), valueCopies*int64(largest)))
 }
 
 // ReplyBytes returns the bytes of the replies to all ops that the given number of a phase's sessions can have in flight. Each reply is taken to
 // be as long as the longest value of the phase's datasets, in a buffer that grows by doubling.
 func (p *Plan) ReplyBytes(ph *Phase, sessions int) int64 {
-	longest, replicas := 0, 1
-	for _, name := range ph.Datasets() {
-		longest = max(longest, p.Dataset(name).Values.Size)
-	}
+	replicas := 1
 	for _, name := range ph.Targets() {
 		if r := p.Target(name).Replication; r != nil {
 			replicas = max(replicas, r.N)
 		}
 	}
-	each := multiply(int64(2*max(1, ph.Batch)*replicas), int64(longest))
+	each := multiply(int64(2*replicas), int64(p.LargestValue(ph)))
 	return multiply(flying(ph, sessions), each)
+}
+
+// LargestValue returns the size of the largest value or, with batches, of all values of the largest request, in a phase's datasets.
+func (p *Plan) LargestValue(ph *Phase) (bytes int) {
+	for _, name := range ph.Datasets() {
+		bytes = max(bytes, p.Dataset(name).Values.Size)
+	}
+	return bytes * max(1, ph.Batch)
 }
 
 // MemoryShort says in words that sessions of a phase can need more memory than one worker has available, and how many sessions, or ops in

@@ -36,6 +36,7 @@ type blocking struct {
 	clients   int           // clients of each session and endpoint
 	limit     int           // the most calls handed to a client and not returned
 	timeout   time.Duration // a request's, from its hand-over
+	partials  *partials
 	conns     []*blockingConn
 	probing   []dialProbing      // by endpoint
 	returned  chan *blockingCall // also news of clients that were connected again, or could not be
@@ -55,6 +56,7 @@ type blockingConn struct {
 	endpoint int
 	number   int // its number its number among the endpoint's clients of all workers
 	meter    *sockets.Meter
+	room     room
 	ended    int64 // when its last call ended, on the run clock; the loop alone uses it
 	emptied  int64 // when its last call came back and it had no other, on the run clock; 0 if never in this step
 	idle     int64 // blocking.idle at emptied
@@ -77,6 +79,7 @@ type blockingCall struct {
 	end    int64
 	reply  driver.Reply
 	value  []byte // holds reply.Value
+	size   int    // of the value before it was condensed
 	words  []byte // holds reply.Message
 	failed op.EventKind
 	in     int  // bytes read
@@ -130,7 +133,7 @@ func (b *blocking) open(deadline int64) error {
 }
 
 func (b *blocking) newConn(endpoint int) *blockingConn {
-	c := &blockingConn{endpoint: endpoint, calls: make(chan *blockingCall, b.limit)}
+	c := &blockingConn{endpoint: endpoint, calls: make(chan *blockingCall, b.limit), room: room{all: b.partials}}
 	c.meter = sockets.NewMeter(func(ctx context.Context) (net.Conn, error) {
 		conn, err := b.connect(ctx, endpoint, c.number)
 		if err == nil && c.meter.Made() > 0 {
@@ -144,7 +147,7 @@ func (b *blocking) newConn(endpoint int) *blockingConn {
 // client makes a client of a connection's endpoint.
 func (b *blocking) client(ctx context.Context, c *blockingConn) (client driver.Session, err error) {
 	link := b.link(b.endpoints[c.endpoint].Text)
-	link.Dial = c.meter.Dial
+	link.Dial, link.Room = c.meter.Dial, &c.room
 	err = panics.Safely(func() (err error) {
 		client, err = b.dial(ctx, link)
 		return err
@@ -160,6 +163,7 @@ func (b *blocking) client(ctx context.Context, c *blockingConn) (client driver.S
 func (c *blockingConn) hangUp(client driver.Session) {
 	_ = panics.Safely(client.Close)
 	c.meter.Cut()
+	c.room.close()
 }
 
 // dialAll connects all clients, some at a time. It stops at the first that cannot be connected, and closes those that were.
@@ -231,9 +235,11 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 	call.in, call.out = int(inNow-in), int(outNow-out)
 	switch {
 	case err == nil:
-		call.value = append(call.value[:0], call.reply.Value...)
+		call.size = len(call.reply.Value)
+		call.value = call.reply.Condense(call.value)
+		call.conn.room.rest()
 		call.words = append(call.words[:0], call.reply.Message...)
-		call.reply.Value, call.reply.Message = call.value, call.words
+		call.reply.Message = call.words
 		call.ok = true
 	case errors.Is(err, context.DeadlineExceeded):
 		call.failed = op.RequestTimeout
@@ -453,7 +459,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 		st.start = call.start
 	}
 	if call.conn.meter.Made() == 0 { // the client makes no connections
-		call.in = len(call.value)
+		call.in = call.size
 	}
 	b.l.rec.AddBytes(st.Verb, 0, call.out)
 	st.out += int64(call.out)

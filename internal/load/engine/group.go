@@ -111,6 +111,7 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 		if err := g.reachOne(ctx, e, x); err != nil {
 			return fmt.Errorf("target %q: %w", name, err)
 		}
+		x.values = slices.ContainsFunc(g.datasetsOf(x), func(d *plan.Dataset) bool { return d.Values.Checked })
 	}
 	if err := g.checkPolicy(e.cfg.Policy); err != nil {
 		return err
@@ -122,6 +123,7 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 		return nil
 	}
 	g.partials.expected = g.plan.ReplyBytes(g.phase, g.sessions)
+	g.partials.usual = max(keptBuffer, 2*g.plan.LargestValue(g.phase))
 	for _, x := range g.sides() {
 		if err := x.identify(ctx); err != nil {
 			return fmt.Errorf("target %q: %w", x.target.Name, err)

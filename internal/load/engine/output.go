@@ -22,6 +22,9 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	} else if c.held == nil {
 		c.held = w.buffer()
 	}
+	if req.Value != nil {
+		*to = w.fitting(*to, req.Value.Size)
+	}
 	at := len(*to)
 	if w.shared {
 		*to = w.writer.request(*to, req, &st.Op)
@@ -45,6 +48,9 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 func (w *wire) put(c *wireConn, o *op.Op) int {
 	if n := w.writer.lend(c, o); n > 0 {
 		return n
+	}
+	if o.Verb.Stores() {
+		c.out = w.fitting(c.out, o.Value.Size)
 	}
 	at := len(c.out)
 	c.out = w.writer.append(c.out, o)

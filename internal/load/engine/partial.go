@@ -1,37 +1,6 @@
 package engine
 
-import (
-	"fmt"
-	"sync/atomic"
-
-	"golang.org/x/sys/unix"
-)
-
-const (
-	leastPartial = 2 * readSize // initial size of a buffer outside of the heap, in bytes
-	sparePartial = 128 << 20    // bytes that replies may take there, beyond the need of the plan's values
-)
-
-// partials limits the memory of long incomplete replies over all connections of a phase, since a server could announce as long a reply on each as its
-// protocol allows. The memory is outside of the heap, because the garbage collector is off while a load is measured. Any loop that is not held may
-// call its methods.
-type partials struct {
-	expected int64        // bytes that the plan's values need
-	taken    atomic.Int64 // bytes that replies take now
-}
-
-// take reserves more bytes for a reply, of which there bytes have been received so far.
-func (p *partials) take(more, there int) error {
-	most := p.expected + sparePartial
-	if p.taken.Add(int64(more)) <= most {
-		return nil
-	}
-	p.give(more)
-	return fmt.Errorf("a reply is longer than %d KiB, and all incomplete replies would take more than %d MiB: use fewer sessions, or say in the dataset how long values are",
-		there>>10, most>>20)
-}
-
-func (p *partials) give(n int) { p.taken.Add(int64(-n)) }
+import "fmt"
 
 // makeRoom doubles the room of the connection's incomplete reply.
 func (w *wire) makeRoom(c *wireConn) error {
@@ -57,9 +26,9 @@ func (w *wire) makeRoom(c *wireConn) error {
 // move moves the connection's incomplete reply to a buffer of size bytes outside of the heap.
 func (w *wire) move(c *wireConn, size int) error {
 	if c.mapped {
-		grown, err := unix.Mremap(c.in[:cap(c.in)], size, unix.MREMAP_MAYMOVE)
+		grown, err := resized(c.in, true, size)
 		if err == nil {
-			c.in = grown[:len(c.in)]
+			c.in = grown
 		}
 		return err
 	}
@@ -81,8 +50,7 @@ func (w *wire) mapping(size int) ([]byte, error) {
 		w.spared -= size
 		return b, nil
 	}
-	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	return b[:0], err
+	return resized(nil, false, size)
 }
 
 // letGo gives back the memory of the connection's incomplete reply.
@@ -90,7 +58,7 @@ func (w *wire) letGo(c *wireConn) {
 	switch size := cap(c.in); {
 	case !c.mapped:
 		w.recycle(c.in)
-	case size <= keptBuffer && w.spared+size <= keptBytes:
+	case size <= w.partials.usual && w.spared+size <= w.partials.kept():
 		w.partials.give(size)
 		w.spares = append(w.spares, c.in[:0])
 		w.spared += size
@@ -115,10 +83,4 @@ func (w *wire) unmapAll() {
 		unmap(b)
 	}
 	w.spares, w.spared = nil, 0
-}
-
-func unmap(b []byte) {
-	if err := unix.Munmap(b[:cap(b)]); err != nil {
-		panic("engine: give back memory of a reply: " + err.Error())
-	}
 }

@@ -184,6 +184,7 @@ func (q *quorum) sendAll(b *batch, ops []op.Op, from int) {
 		n := min(w.room(c), len(ops)-from)
 		if n > 0 {
 			w.touch(c)
+			c.out = w.fitting(c.out, n*ops[from].Value.Size)
 		}
 		at := len(c.out)
 		switch {

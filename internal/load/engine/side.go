@@ -32,6 +32,7 @@ type side struct {
 	clients   int           // clients of each session and endpoint: one or, if the driver's clients block, one for each op in flight
 	forms     []driver.Form // the target's ops in the plan's own words
 	batch     bool          // its gets have several keys
+	values    bool          // the load looks at the values of its gets
 	run       string        // the run's id
 	secrets   func(name string) (string, error)
 	number    int // its number among the phase's targets
@@ -352,7 +353,9 @@ func (x *side) link(endpoint string) driver.Link {
 	for i := range x.endpoints {
 		others[i] = x.endpoints[i].Text
 	}
-	return driver.Link{Endpoint: endpoint, Others: others, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Secrets: x.secrets}
+	return driver.Link{
+		Endpoint: endpoint, Others: others, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Values: x.values, Secrets: x.secrets,
+	}
 }
 
 // talk runs a driver's exchange with an endpoint over a connection of its own, until ctx ends. Errors name the likely cause.

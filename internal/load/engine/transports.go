@@ -27,7 +27,7 @@ func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
 		return g.newWire(e, la, d, limit)
 	case driver.Timed:
 		if g.executor == plan.Blocking {
-			return newBlocking(la, g.phase.Pipeline(), func(context.Context, driver.Link) (driver.Session, error) {
+			return g.newBlocking(la, g.phase.Pipeline(), func(context.Context, driver.Link) (driver.Session, error) {
 				return timedSession{driver: d, config: x.target.Config}, nil
 			}), nil
 		}
@@ -35,7 +35,7 @@ func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
 	case localfile.Driver:
 		return &thread{l: l, store: g.files.store, timeout: int64(x.target.Timeout)}, nil
 	case driver.Dialer:
-		return newBlocking(la, g.phase.Pipeline(), d.Dial), nil
+		return g.newBlocking(la, g.phase.Pipeline(), d.Dial), nil
 	}
 	return nil, fmt.Errorf("driver %q has no transport", x.driver.Name())
 }
@@ -51,10 +51,11 @@ func (x *side) checkCodec(codec driver.Codec) error {
 }
 
 // newBlocking makes a transport of blocking clients; clients is how many each session has of an endpoint.
-func newBlocking(la *lane, clients int, dial dialer) *blocking {
+func (g *group) newBlocking(la *lane, clients int, dial dialer) *blocking {
 	x := la.side
 	return &blocking{
 		l: la.l, lane: la, dial: dial, link: x.link, endpoints: x.endpoints, clients: clients, limit: backlog + 1, timeout: x.target.Timeout,
+		partials: &g.partials,
 		connect: func(ctx context.Context, endpoint, client int) (net.Conn, error) {
 			return x.dialOneOf(ctx, x.endpoint(endpoint), client)
 		},

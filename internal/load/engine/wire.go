@@ -17,8 +17,6 @@ const (
 	readSize    = 128 << 10             // the most bytes of one read
 	mostMoved   = 16 << 10              // the most bytes of an incomplete reply that are moved before each read; a longer one stays in place
 	firstBuffer = 512                   // initial size of a buffer: every connection has one at the start of a phase
-	keptBuffer  = 4 << 20               // a larger buffer is left to the garbage collector after use,
-	keptBytes   = 64 << 20              // as are more buffers than this in total
 	maxOpening  = 128                   // connections that a loop opens at a time; common listen backlogs are longer
 	readyBatch  = 256                   // sockets handled in one turn
 	mostOverdue = 10                    // how many timeouts a reply with an id may be late while others come
@@ -117,7 +115,7 @@ type wireConn struct {
 func newWire(la *lane, p sockets.Poller, codec driver.Codec) *wire {
 	l := la.l
 	w := &wire{
-		l: l, poll: p, codec: newGuarded(codec, &l.hold), lane: la, places: la.side.places(), partials: new(partials),
+		l: l, poll: p, codec: newGuarded(codec, &l.hold), lane: la, places: la.side.places(), partials: &partials{usual: keptBuffer},
 		ready: make([]sockets.Readiness, readyBatch),
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
@@ -302,8 +300,25 @@ func (w *wire) buffer() []byte {
 	return make([]byte, 0, firstBuffer)
 }
 
+// fitting returns b with room for n more bytes, if n is large: in a buffer that was used before, if there is one. Growing by appending would leave
+// more garbage than the buffer holds.
+func (w *wire) fitting(b []byte, n int) []byte {
+	if n < leastLent || cap(b)-len(b) >= n {
+		return b
+	}
+	need := len(b) + n + aroundItem
+	larger := slices.IndexFunc(w.bufs, func(b []byte) bool { return cap(b) >= need })
+	if larger < 0 {
+		return slices.Grow(b, n+aroundItem)
+	}
+	other := w.bufs[larger]
+	w.bufs[larger] = b[:0]
+	w.kept += cap(b) - cap(other)
+	return append(other, b...)
+}
+
 func (w *wire) recycle(b []byte) {
-	if cap(b) <= keptBuffer && w.kept+cap(b) <= keptBytes {
+	if cap(b) <= w.partials.usual && w.kept+cap(b) <= w.partials.kept() {
 		w.kept += cap(b)
 		w.bufs = append(w.bufs, b[:0])
 	}

@@ -136,6 +136,9 @@ func (w *writer) encode(dst []byte, o *op.Op) []byte {
 	w.req = driver.Request{Verb: o.Verb, Stream: o.Stream, N: o.N, Key: o.Key}
 	if o.Verb.Stores() {
 		w.req.Value = &o.Value
+		if o.Value.Size >= leastLent {
+			dst = slices.Grow(dst, o.Value.Size+len(o.Key)+aroundItem)
+		}
 	}
 	return w.codec.request(dst, &w.req)
 }

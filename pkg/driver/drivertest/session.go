@@ -173,3 +173,12 @@ func (s *Suite) deadline(t *testing.T, d driver.Dialer) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), 5*time.Second, "a call that ends by its deadline")
 }
+
+// Room is a [driver.Room] on the heap, without a limit.
+type Room struct{ b []byte }
+
+// Grow implements [driver.Room].
+func (r *Room) Grow(b []byte, n int) ([]byte, error) {
+	r.b = slices.Grow(r.b[:len(b)], n)
+	return r.b, nil
+}

@@ -168,7 +168,7 @@ func (s *Suite) wire(t *testing.T, d driver.Wire) {
 
 // link returns the link of the suite's codecs.
 func (s *Suite) link() driver.Link {
-	return driver.Link{Config: s.Config, Forms: s.Forms, Secrets: s.Secrets, Endpoint: "127.0.0.1:1", Run: "drivertest"}
+	return driver.Link{Config: s.Config, Forms: s.Forms, Secrets: s.Secrets, Endpoint: "127.0.0.1:1", Run: "drivertest", Values: true, Room: new(Room)}
 }
 
 // begun opens a connection that is ready for requests.

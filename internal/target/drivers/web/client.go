@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"strconv"
@@ -16,12 +17,28 @@ import (
 )
 
 const (
-	headRoom = 16 << 10 // bytes of a response's head
-	interim  = 10       // 1xx responses allowed before the response
-	together = 16 << 10 // a body of at most this many bytes is written with its head
+	headRoom = 16 << 10  // bytes of a usual response's head
+	mostHead = 256 << 10 // bytes of any response's head
+	interim  = 10        // 1xx responses allowed before the response
+	together = 16 << 10  // a body of at most this many bytes is written with its head
+	piece    = 32 << 10  // bytes of a body that are asked for at a time
 )
 
-func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, headRoom) }
+func newReader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, headRoom) }
+
+// readHead reads a response's head from a connection's reader, which it replaces by a larger one if the head needs that.
+func readHead(head *fasthttp.ResponseHeader, in *bufio.Reader, conn io.Reader) (*bufio.Reader, error) {
+	err := head.Read(in)
+	if err == nil || !errors.As(err, new(*fasthttp.ErrSmallBuffer)) {
+		return in, err
+	}
+	if in.Size() >= mostHead {
+		return in, fmt.Errorf("a response with a head of more than %v", driver.Size(mostHead))
+	}
+	start, _ := in.Peek(in.Buffered()) // they are there
+	in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(start)), conn), mostHead)
+	return readHead(head, in, conn)
+}
 
 // client implements driver.Session.
 type client struct {
@@ -29,11 +46,16 @@ type client struct {
 	run           string
 	host          string
 	authorization string
-	most          int // the largest body, in bytes
+	most          int  // the largest body, in bytes
+	values        bool // the bodies of gets are checked
+	room          driver.Room
 	words         [driver.NumVerbs]*wording
 
 	conn     net.Conn // nil if closed, because the server has announced or done so
 	in       *bufio.Reader
+	usual    *bufio.Reader // in, unless a long head needed a larger one
+	value    []byte        // the body, if it is held
+	drain    []byte        // where it goes if it is not; nil until it is needed
 	response fasthttp.Response
 	out      []byte
 	body     []byte
@@ -60,9 +82,10 @@ func (c *client) word(forms []driver.Form) error {
 		}
 		c.words[f.Verb] = w
 	}
-	for _, w := range c.words {
+	for verb, w := range c.words {
 		if w != nil {
 			w.head(c)
+			w.holds = c.values && driver.Verb(verb) == driver.Get
 		}
 	}
 	return nil
@@ -74,9 +97,10 @@ func (c *client) connect(ctx context.Context) error {
 		return err
 	}
 	c.conn = conn
-	if c.in == nil {
-		c.in = newReader(conn)
+	if c.usual == nil {
+		c.usual = newReader(conn)
 	}
+	c.in = c.usual
 	c.in.Reset(conn)
 	return nil
 }
@@ -100,8 +124,6 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	switch {
 	case err != nil && (ctx.Err() != nil || timedOut(err)):
 		return context.DeadlineExceeded
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return fmt.Errorf("a response of more than max_body = %v", driver.Size(c.most))
 	case err != nil:
 		return err
 	}
@@ -159,13 +181,75 @@ func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) 
 	if err := c.await(); err != nil {
 		return err
 	}
-	if err := c.response.ReadLimitBody(c.in, c.most); err != nil {
+	if err := c.receive(w.holds); err != nil {
 		return err
 	}
 	if c.in.Buffered() > 0 {
 		return errors.New("bytes after the response, which answer nothing")
 	}
+	if c.in != c.usual {
+		c.in = c.usual
+		c.in.Reset(c.conn)
+	}
 	return nil
+}
+
+// receive reads a response whose status is known to be final. It counts the body and drops it as it comes, or holds it.
+func (c *client) receive(hold bool) (err error) {
+	c.value = nil
+	if c.in, err = readHead(&c.response.Header, c.in, c.conn); err != nil {
+		return err
+	}
+	status, length := c.response.StatusCode(), c.response.Header.ContentLength()
+	if c.response.SkipBody || length == 0 || status == fasthttp.StatusNoContent || status == fasthttp.StatusNotModified {
+		return nil
+	}
+	c.response.StreamBody = true
+	if err = c.response.ReadBody(c.in, 0); err != nil {
+		return err
+	}
+	if length > c.most {
+		return c.ended(nil)
+	}
+	if hold {
+		return c.hold(c.response.BodyStream(), length)
+	}
+	if c.drain == nil {
+		c.drain = make([]byte, piece)
+	}
+	for all := 0; err == nil && all <= c.most; {
+		var n int
+		n, err = c.response.BodyStream().Read(c.drain)
+		all += n
+	}
+	return c.ended(err)
+}
+
+// ended returns the error of a body whose last read returned err; nil if it was too long.
+func (c *client) ended(err error) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("a response of more than max_body = %v", driver.Size(c.most))
+	case err == io.EOF:
+		return nil
+	}
+	return err
+}
+
+// hold reads a body into the room that clients share; length is negative if it is not known.
+func (c *client) hold(body io.Reader, length int) (err error) {
+	for err == nil && len(c.value) <= c.most {
+		n := piece
+		if length >= 0 {
+			n = min(piece, length-len(c.value))
+		}
+		if c.value, err = c.room.Grow(c.value, n); err != nil {
+			return err
+		}
+		n, err = body.Read(c.value[len(c.value):cap(c.value)])
+		c.value = c.value[:len(c.value)+n]
+	}
+	return c.ended(err)
 }
 
 // await waits for the response, and reads the interim responses before it. It checks the status itself: fasthttp takes 000 for 200.
@@ -182,7 +266,7 @@ func (c *client) await() error {
 		if status[0] != '1' || string(status) == "101" {
 			return nil
 		}
-		if err := c.response.Header.Read(c.in); err != nil {
+		if c.in, err = readHead(&c.response.Header, c.in, c.conn); err != nil {
 			return err
 		}
 	}
@@ -195,7 +279,7 @@ func (c *client) judge(w *wording, reply *driver.Reply) {
 	reply.Code = uint16(min(status, math.MaxUint16))
 	if reply.Outcome = w.outcome(status); reply.Outcome == driver.OK {
 		if !w.stores {
-			reply.Value = c.response.Body()
+			reply.Value = c.value
 		}
 		return
 	}

@@ -59,6 +59,7 @@ type wording struct {
 	headers  []header
 	body     form.Template
 	stores   bool
+	holds    bool // the body of a response is needed
 	keyed    bool
 	fields   []string
 	outcomes [600]driver.Outcome // by status

@@ -71,6 +71,9 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Held returns the most bytes of a body that is checked.
+func (c *Config) Held() int64 { return int64(c.MaxBody) }
+
 // Name returns "web".
 func (Driver) Name() string { return "web" }
 
@@ -95,7 +98,7 @@ func (Driver) Dial(ctx context.Context, link driver.Link) (driver.Session, error
 	if err != nil {
 		return nil, err
 	}
-	c := &client{dial: link.Dial, run: link.Run, host: host(cfg, link.Endpoint), authorization: authorization, most: int(cfg.MaxBody)}
+	c := &client{dial: link.Dial, run: link.Run, host: host(cfg, link.Endpoint), authorization: authorization, most: int(cfg.MaxBody), values: link.Values, room: link.Room}
 	if err := c.word(link.Forms); err != nil {
 		return nil, err
 	}
@@ -149,8 +152,12 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 		if _, err := fmt.Fprintf(conn, "HEAD / HTTP/1.1\r\nHost: %s\r\nUser-Agent: loadgen\r\nConnection: close\r\n\r\n", host(cfg, link.Endpoint)); err != nil {
 			return err
 		}
-		response.SkipBody = true
-		return response.ReadLimitBody(newReader(conn), 1)
+		c := client{conn: conn, in: newReader(conn)}
+		if err := c.await(); err != nil {
+			return err
+		}
+		_, err := readHead(&response.Header, c.in, conn)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask for HEAD /: %w: it is not an HTTP/1.1 server, or needs TLS: then write tls {} in the target", err)

@@ -1,0 +1,93 @@
+package command_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMemoryOfLargeValues compares the peak with what plan check says: it is at most 1.2 times that.
+func TestMemoryOfLargeValues(t *testing.T) {
+	t.Parallel()
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch piece := strings.Repeat("x", 1<<20); {
+		case r.Method != http.MethodGet:
+		case strings.HasSuffix(r.Host, ".chunked"):
+			for range 60 {
+				_, _ = io.WriteString(w, piece) // the client may have gone
+			}
+		case strings.HasSuffix(r.Host, ".endless"):
+			for _, err := io.WriteString(w, piece); err == nil; _, err = io.WriteString(w, piece) {
+			}
+		default:
+			w.Header().Set("Content-Length", fmt.Sprint(60<<20))
+			for range 60 {
+				_, _ = io.WriteString(w, piece)
+			}
+		}
+	}))
+	defer pages.Close()
+	page, node := pages.Listener.Addr().String(), addresses(cluster(t, 1))[0]
+	const gets, mixed = "ops = { get = 1 }", "ops = { get = 1, put = 1 }"
+	for _, c := range []struct {
+		name, target, values, load string
+		most                       int64 // MiB, besides the prediction
+		says                       string
+	}{
+		{"web, 60 MiB", `driver = "web"` + "\n host = \"a.whole\"", "size = 1", gets + "\n closed {\n sessions = 32\n iterations = 1\n }", 143, ""},
+		{"web, chunked", `driver = "web"` + "\n host = \"a.chunked\"", "size = 1", gets + "\n closed {\n sessions = 32\n iterations = 1\n }", 143, ""},
+		{"web, checked", "driver = \"web\"\n host = \"a.endless\"\n max_body = \"1GiB\"", "size = 24\n checked = true", gets + "\n closed {\n sessions = 32\n iterations = 1\n }", 256, "all incomplete replies would take more than 128 MiB"},
+		{"redis, 16 MiB", `driver = "redis"`, "size = \"16MiB\"\n checked = true", mixed + "\n closed {\n sessions = 4\n iterations = 10\n }", 1 << 20, ""},
+		{"redis, 128 x 1 MiB", `driver = "redis"`, "size = \"1MiB\"\n checked = true", mixed + "\n closed {\n sessions = 128\n iterations = 4\n }", 1 << 20, ""},
+		{"redis, 32 MiB", `driver = "redis"`, `size = "32MiB"`, mixed + "\n closed {\n sessions = 4\n iterations = 6\n pipeline = 8\n }", 1 << 20, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			addr := node
+			if strings.HasPrefix(c.name, "web") {
+				addr = page
+			}
+			src := fmt.Sprintf(`
+plan "memory" {}
+target "t" {
+	%s
+	endpoints = [%q]
+	timeout   = "60s"
+}
+dataset "d" {
+	keys { count = 8 }
+	values {
+		%s
+	}
+}
+phase "load" {
+	target  = target.t
+	dataset = dataset.d
+	max_bad = 1
+	%s
+}
+phase "clean" {
+	target  = target.t
+	dataset = dataset.d
+	clear {}
+}`, c.target, addr, c.values, c.load)
+			path := filepath.Join(t.TempDir(), "plan.hcl")
+			require.NoError(t, os.WriteFile(path, []byte(src), 0o600))
+			said := predicted(t, path)
+			l := beginFile(t, path)
+			used := peak(l.cmd.Process.Pid)
+			l.wait(time.Minute)
+			most := used()
+			t.Logf("%d MiB, %d predicted", most>>20, said)
+			require.Less(t, most, min(c.most<<20, int64(said)<<20*6/5))
+			require.Contains(t, l.stdout.String(), c.says)
+		})
+	}
+}
