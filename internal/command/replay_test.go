@@ -3,7 +3,10 @@ package command_test
 import (
 	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/plan/trace"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -49,7 +54,7 @@ func TestReplayOfARecording(t *testing.T) {
 	clients[2].ask("SELECT", "3")
 	for i := range 300 {
 		c := clients[i%3]
-		key := fmt.Sprintf("key \r\n\x00%d", i%7)
+		key := fmt.Sprintf("key \r\n\x00%d of %d", i%7, i%3) // between clients, replay keeps times and not the order
 		c.ask("SET", key, strings.Repeat("v\xff", i))
 		c.ask("APPEND", key, "\"\\")
 		c.ask("GET", key)
@@ -96,6 +101,106 @@ func TestReplayOfARecording(t *testing.T) {
 		is.ask("SELECT", database)
 		require.Equal(t, was.ask("DEBUG", "DIGEST"), is.ask("DEBUG", "DIGEST"), "database %s", database)
 	}
+}
+
+// flipped is a proxy before a server, which answers wrong where a reply has a word.
+func flipped(t *testing.T, server, word string) (addr string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				to, err := net.Dial("tcp", server)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				go func() {
+					_, _ = io.Copy(to, client) // until either side ends
+					_ = to.Close()
+				}()
+				in := bufio.NewReader(to)
+				for err == nil {
+					var line string
+					if line, err = in.ReadString('\n'); err == nil {
+						_, err = io.WriteString(client, strings.ReplaceAll(line, word, strings.ToUpper(word)))
+					}
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// TestDiffFindsWhatDiffers: ten wrong answers of 20,000 are found, each once, and one on the same key follows; what may differ is not judged.
+func TestDiffFindsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "some.trace")
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	out, err := trace.NewWriter(file, trace.Header{Names: []string{"other"}, Clients: 1})
+	require.NoError(t, err)
+	requests := 0
+	send := func(words ...string) {
+		request := fmt.Appendf(nil, "*%d\r\n", len(words))
+		for _, w := range words {
+			request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
+		}
+		require.NoError(t, out.Write(0, 0, 0, request))
+		requests++
+	}
+	for i := range 10_000 {
+		key, value := fmt.Sprint("k", i%3000), fmt.Sprint("v", i)
+		if i%1000 == 7 {
+			key, value = fmt.Sprint("planted", i), "planted"
+		}
+		send("SET", key, value)
+		send("GET", key)
+	}
+	send("GET", "planted7") // follows
+	for i := range 200 {
+		send("SADD", "members", fmt.Sprint(i))
+		send("ZADD", "scores", fmt.Sprint(float64(i)/7), fmt.Sprint(i))
+	}
+	send("SMEMBERS", "members")
+	send("SPOP", "members")
+	send("SCARD", "members")
+	send("SMEMBERS", "members")
+	send("SET", "short", "planted", "PX", "100")
+	send("GET", "short")
+	require.NoError(t, out.Close())
+	require.NoError(t, file.Close())
+
+	servers := cluster(t, 2)
+	diff := func(b string) (string, int) {
+		cmd := command(t, "trace", "diff", path, servers[0].Addr, b)
+		text, err := cmd.CombinedOutput()
+		if err != nil {
+			require.IsType(t, new(exec.ExitError), err)
+		}
+		return string(text), cmd.ProcessState.ExitCode()
+	}
+	same, code := diff(servers[1].Addr)
+	require.Equal(t, exit.OK, code, same)
+	unjudged := "not judged        1  answered by chance\nnot judged        2  on a key that a command changed by chance\nnot judged        1  on a key that expires soon\n"
+	require.Equal(t, fmt.Sprintf("No difference in %d replies.\n", requests-4)+unjudged, same)
+	wrong, code := diff(flipped(t, servers[1].Addr, "planted"))
+	require.Equal(t, exit.Assert, code, wrong)
+	require.Contains(t, wrong, fmt.Sprintf("11 of %d replies differ: 10 first on their keys, 1 after those.\n", requests-4))
+	require.Contains(t, wrong, "  request 16: GET planted7\n    A: \"planted\"\n    B: \"PLANTED\"\n")
+	for _, s := range servers {
+		require.Equal(t, "0", dial(t, s.Addr).ask("DBSIZE"), "nothing is left")
+	}
+	dial(t, servers[1].Addr).ask("SET", "a", "b")
+	full, code := diff(servers[1].Addr)
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, full, "it holds keys: name an empty server, or have --flush empty both")
 }
 
 // TestReplayOfAnAccessLog replays what nginx has logged.

@@ -31,7 +31,7 @@ import (
 var replayPlan string
 
 func newTrace() *cobra.Command {
-	return group("trace", "Record traffic, and replay it", newTraceImport())
+	return group("trace", "Record traffic, and replay it", newTraceImport(), newTraceDiff())
 }
 
 func newTraceImport() *cobra.Command {

@@ -96,8 +96,8 @@ func TestCommandsOfPackets(t *testing.T) {
 	require.EqualValues(t, len(all), l.Ops)
 }
 
-// line returns a line of MONITOR, of a client.
-func line(at int, client, command string) string {
+// said returns a line of MONITOR, of a client.
+func said(at int, client, command string) string {
 	return fmt.Sprintf("%d.000000 [0 %s] %s\n", at, client, command)
 }
 
@@ -127,14 +127,14 @@ func TestWhatIsLeftOutOfMonitor(t *testing.T) {
 		ops  int64
 		left map[string]int64
 	}{
-		{line(1, "a", `"GET" "k"`) + `2.000000 [0 a] "SET" "k" "v`, 1, map[string]int64{cut: 1}},
-		{line(1, "a", `"GET" "k"`) + "mixed\n" + line(2, "a", `"GET" "\q"`), 1, map[string]int64{strange: 2}},
-		{line(1, "a", `"FLUSHALL"`) + line(1, "a", `"KEYS" "*"`), 1, map[string]int64{managing + "FLUSHALL": 1}},
-		{line(1, "a", `"FT.SEARCH" "i"`), 0, map[string]int64{"unknown command: --allow FT.SEARCH": 1}},
-		{line(1, "a", `"MULTI"`) + line(1, "a", `"GET" "k"`), 0, map[string]int64{"a transaction without EXEC": 2}},
-		{line(1, "a", `"MULTI"`) + line(1, "b", `"GET" "k"`) + line(1, "a", `"DISCARD"`), 1, map[string]int64{"a transaction that was discarded": 2}},
+		{said(1, "a", `"GET" "k"`) + `2.000000 [0 a] "SET" "k" "v`, 1, map[string]int64{cut: 1}},
+		{said(1, "a", `"GET" "k"`) + "mixed\n" + said(2, "a", `"GET" "\q"`), 1, map[string]int64{strange: 2}},
+		{said(1, "a", `"FLUSHALL"`) + said(1, "a", `"KEYS" "*"`), 1, map[string]int64{managing + "FLUSHALL": 1}},
+		{said(1, "a", `"FT.SEARCH" "i"`), 0, map[string]int64{"unknown command: --allow FT.SEARCH": 1}},
+		{said(1, "a", `"MULTI"`) + said(1, "a", `"GET" "k"`), 0, map[string]int64{"a transaction without EXEC": 2}},
+		{said(1, "a", `"MULTI"`) + said(1, "b", `"GET" "k"`) + said(1, "a", `"DISCARD"`), 1, map[string]int64{"a transaction that was discarded": 2}},
 		{
-			line(1, "a", `"MULTI"`) + line(1, "a", `"CONFIG" "GET" "x"`) + line(1, "a", `"EXEC"`), 0,
+			said(1, "a", `"MULTI"`) + said(1, "a", `"CONFIG" "GET" "x"`) + said(1, "a", `"EXEC"`), 0,
 			map[string]int64{"a transaction with a request that is left out": 3},
 		},
 	} {
@@ -142,7 +142,7 @@ func TestWhatIsLeftOutOfMonitor(t *testing.T) {
 		require.Equal(t, c.left, l.LeftOut, c.text)
 		require.Equal(t, c.ops, l.Ops, c.text)
 	}
-	_, _, l := read(t, []byte(line(1, "a", `"FLUSHALL"`)), Options{Allow: []string{"flushall"}})
+	_, _, l := read(t, []byte(said(1, "a", `"FLUSHALL"`)), Options{Allow: []string{"flushall"}})
 	require.EqualValues(t, 1, l.Ops)
 }
 

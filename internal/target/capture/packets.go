@@ -261,7 +261,7 @@ func command(text []byte) (words [][]byte, size int, err error) {
 	if text[0] != '*' {
 		return typed(text)
 	}
-	count, at, err := number(text, 0, '*')
+	count, at, err := countAt(text, 0, '*')
 	if err != nil {
 		return nil, 0, err
 	}
@@ -269,7 +269,7 @@ func command(text []byte) (words [][]byte, size int, err error) {
 		return nil, 0, errResp
 	}
 	for range count {
-		length, begin, err := number(text, at, '$')
+		length, begin, err := countAt(text, at, '$')
 		switch {
 		case err != nil:
 			return nil, 0, err
@@ -285,8 +285,8 @@ func command(text []byte) (words [][]byte, size int, err error) {
 	return words, at, nil
 }
 
-// number reads a line of a mark and a number, at an offset, and returns the offset behind it.
-func number(text []byte, at int, mark byte) (n, behind int, err error) {
+// countAt reads a line of a mark and a number, at an offset, and returns the offset behind it.
+func countAt(text []byte, at int, mark byte) (n, behind int, err error) {
 	if at >= len(text) {
 		return 0, 0, errShort
 	}
