@@ -88,6 +88,7 @@ func clock(m *module) []string {
 			"internal/fleet/hook":         "deadlines of what has to end",
 			"internal/fleet/coord":        "the run clock",
 			"internal/load/engine":        "due, start and end of ops",
+			"internal/target/capture":     "how long a pass of a comparison took, and deadlines of servers",
 			"internal/load/bareclient":    "how long an exchange took",
 			"internal/fleet/identity":     "how long a certificate holds, and a silent connection is borne",
 			"internal/fleet/rpc":          "heartbeats, leases and how clocks stand to each other",
