@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"net"
+	"time"
 )
 
 // Stateful is an optional interface of a Codec whose connections have state: prepared statements, a Host header, a counter, which request a reply
@@ -38,10 +39,11 @@ type Handshaker interface {
 	Handshake(ctx context.Context, conn net.Conn, link Link) (net.Conn, error)
 }
 
-// IdleCloser is a Wire whose servers may close connections that have been idle for some time, which is not an error. Such a connection is made again
-// for the next request, which waits for it. Its requests go to no cluster.
+// IdleCloser is a Wire whose servers close connections that have been idle for some time, which is not an error. Such a connection is made again for
+// the next request, which waits for it. Its requests go to no cluster.
 type IdleCloser interface {
 	Wire
-	// ClosesIdle reports whether servers of a target with the config close idle connections.
-	ClosesIdle(config any) bool
+	// IdleTimeout returns how long a connection may idle until loadgen closes it, unless the plan says otherwise: somewhat less than servers wait,
+	// since a request that crosses their closing is lost.
+	IdleTimeout() time.Duration
 }

@@ -21,6 +21,11 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		if _, written := places["target."+t.Name+".placement"]; clustered(t, d) && !written {
 			t.Placement = Slots
 		}
+		if closer, ok := d.(driver.IdleCloser); ok {
+			if _, written := places["target."+t.Name+".idle_timeout"]; !written {
+				t.IdleTimeout = closer.IdleTimeout()
+			}
+		}
 		if patient, ok := driverNamed(drivers, t.Driver).(driver.Replicator); ok {
 			t.byServers(patient, places)
 		}

@@ -19,13 +19,14 @@ type Target struct {
 	Endpoints   []string      `json:"endpoints"` // host:port, or unix:// and a path; mere names for a driver without a wire; empty when Builtin starts them
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
-	Executor    string        `json:"executor"`         // EventLoop, Blocking or Thread
-	Placement   string        `json:"placement"`        // ketama, Rendezvous, Slots or ServersRing: how keys map to endpoints
-	TLS         *TLS          `json:"tls"`              // nil for plain TCP
-	Replication *Replication  `json:"replication"`      // nil if loadgen sends each request to one endpoint
-	Copies      *Copies       `json:"copies,omitempty"` // how the servers are expected to copy values; nil for no expectation
-	Retry       *Retry        `json:"retry,omitempty"`  // nil if an op is tried once
-	Config      any           `json:"config"`           // the driver's own attributes: what its NewConfig returned, filled
+	IdleTimeout time.Duration `json:"idle_timeout_ns,omitempty"` // after this long without a request, a connection is closed until the next; 0: never
+	Executor    string        `json:"executor"`                  // EventLoop, Blocking or Thread
+	Placement   string        `json:"placement"`                 // ketama, Rendezvous, Slots or ServersRing: how keys map to endpoints
+	TLS         *TLS          `json:"tls"`                       // nil for plain TCP
+	Replication *Replication  `json:"replication"`               // nil if loadgen sends each request to one endpoint
+	Copies      *Copies       `json:"copies,omitempty"`          // how the servers are expected to copy values; nil for no expectation
+	Retry       *Retry        `json:"retry,omitempty"`           // nil if an op is tried once
+	Config      any           `json:"config"`                    // the driver's own attributes: what its NewConfig returned, filled
 
 	Source string `json:"source,omitempty"` // the target behind the cache; "" if this target is not a cache before another
 	Cache  *Cache `json:"cache,omitempty"`  // nil unless there is a source
@@ -62,7 +63,7 @@ const (
 )
 
 var (
-	targetAttributes = []string{"driver", "endpoints", "timeout", "executor", "placement", "source"}
+	targetAttributes = []string{"driver", "endpoints", "timeout", "idle_timeout", "executor", "placement", "source"}
 	targetBlocks     = []string{"builtin", "tls", "replication", "retry", "cache", "op"}
 )
 
@@ -77,6 +78,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	}
 	b.Texts("endpoints", &t.Endpoints)
 	b.Duration("timeout", &t.Timeout)
+	b.Duration("idle_timeout", &t.IdleTimeout)
 	b.Text("executor", &t.Executor)
 	b.Text("placement", &t.Placement)
 	d := driverNamed(r.file.drivers, t.Driver)
@@ -142,6 +144,7 @@ func (v *validator) target(t *Target) {
 	}
 	v.endpoints(t, d, at)
 	v.executor(t, d, at)
+	v.idles(t, d, at)
 	if clustered(t, d) {
 		v.cluster(t, at)
 	} else if _, copies := d.(driver.Replicator); copies {
@@ -205,6 +208,18 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 			v.oneOf(at, "build", t.Builtin.Build, r.Builds()...)
 		}
 		v.expects(t, at)
+	}
+}
+
+// idles checks how long connections may idle.
+func (v *validator) idles(t *Target, d driver.Driver, at part) {
+	_, wire := d.(driver.Wire)
+	_, dials := d.(driver.Dialer)
+	switch {
+	case t.IdleTimeout < 0:
+		v.fault(fmt.Sprintf("%s: idle_timeout = %q", at.where, t.IdleTimeout.String()), "Write a duration above 0s, or 0s for connections that may idle.", at.path+".idle_timeout")
+	case t.IdleTimeout > 0 && !wire && !dials:
+		v.fault(fmt.Sprintf("%s: idle_timeout with driver %s, which has no connections", at.where, dialect.Quote(t.Driver)), "Leave it out.", at.path+".idle_timeout")
 	}
 }
 

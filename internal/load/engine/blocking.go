@@ -140,7 +140,7 @@ func (b *blocking) newConn(endpoint int) *blockingConn {
 			b.remade.Add(1)
 		}
 		return conn, err
-	})
+	}, b.lane.side.target.IdleTimeout, b.l.clock.now)
 	return c
 }
 

@@ -173,7 +173,7 @@ func (w *wire) again(c *wireConn) {
 	w.dial(c)
 }
 
-// rest closes a connection that the server closed because it was idle. The next request makes it again.
+// rest closes a connection that is idle, or that the server has closed because it was. The next request makes it again.
 func (w *wire) rest(c *wireConn) {
 	w.ended.Add(w.counted(c))
 	w.poll.Close(c.fd)

@@ -380,3 +380,25 @@ func TestWhichConnectionsAreMadeAgain(t *testing.T) {
 	fire(idle)
 	require.Equal(t, []string{"close 0", "connect 100", "connect 101"}, n.calls)
 }
+
+// TestConnectionsThatServersCloseWhenIdle: 40 sessions think for as long as their server lets a connection idle, so some of its farewells cross
+// requests. With an idle_timeout below that, no op fails.
+func TestConnectionsThatServersCloseWhenIdle(t *testing.T) {
+	bad := func(target string) uint64 {
+		b := newBench(t, redisPlan(t, 1, target, `
+	ops = { get = 1, put = 1 }
+	closed {
+		sessions   = 40
+		iterations = 50
+		think      = "2999900us"
+	}`), "load", 100*time.Microsecond)
+		b.server(0).idle = 3 * time.Second
+		totals := b.run(worker.Load)
+		due, failed, _ := totals.Ended()
+		require.EqualValues(t, 2000, due)
+		require.Equal(t, target == "", totals.Reconnects > 0, "a connection that idled is not lost")
+		return failed
+	}
+	require.Positive(t, bad(""))
+	require.Zero(t, bad(`idle_timeout = "2500ms"`))
+}

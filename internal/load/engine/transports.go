@@ -92,9 +92,9 @@ func (g *group) newWire(e *Engine, la *lane, d driver.Wire, limit int) (transpor
 	if la.routes != nil {
 		la.routes.codec = w.codec
 	}
-	if closer, ok := d.(driver.IdleCloser); ok {
-		w.rests = x.cluster == nil && closer.ClosesIdle(x.target.Config)
-	}
+	_, closes := d.(driver.IdleCloser)
+	w.idle = int64(x.target.IdleTimeout)
+	w.rests = x.cluster == nil && (closes || w.idle > 0)
 	w.limit, w.timeout, w.partials = limit, int64(x.target.Timeout), &g.partials
 	return w, nil
 }

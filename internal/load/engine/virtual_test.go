@@ -53,6 +53,7 @@ type virtualServer struct {
 	got     map[string]*int           // requests by command
 	words   []byte                    // when set, the reply to every GET and SET
 	heard   func(command, key []byte) // when set, is told of every key that is asked for
+	idle    time.Duration             // when set, for how long a connection may be silent; that it was closed is known a millisecond later
 	copies  func(n int) int           // replicas that have a put by the n-th WAIT
 	took    func()                    // when set, is told of every request
 	put     func(value []byte)        // when set, is told of every value that is put
@@ -78,6 +79,7 @@ type virtualSock struct {
 	in      []byte    // for the client to read
 	pending []byte    // part of a request
 	ended   bool      // by the server
+	writes  int       // that it has seen
 	last    int64     // when its latest reply leaves: replies do not overtake
 	queued  bool      // in ready
 	owed    []*[]byte // replies of requests that travel, in order; nil until they take effect
@@ -221,6 +223,15 @@ func (n *virtualNet) Write(fd int, p []byte) (int, error) {
 			p = p[:took]
 			n.at(time.Duration(n.clock.t)+time.Millisecond, func() { n.wake(fd) })
 		}
+	}
+	if idle := s.server.idle; idle > 0 {
+		s.writes++
+		written := s.writes
+		n.at(time.Duration(n.clock.t)+idle, func() {
+			if s.ended = s.ended || s.writes == written; s.ended {
+				n.at(time.Duration(n.clock.t)+time.Millisecond, func() { n.wake(fd) })
+			}
+		})
 	}
 	s.pending = append(s.pending, p...)
 	rest := s.pending

@@ -30,11 +30,12 @@ type wire struct {
 	codec    *guarded       // the codec of all connections, or the one that makes each connection's own
 	shared   bool           // codecs keep no connection state, and replies come in order
 	tags     bool           // replies come in any order
-	rests    bool           // an idle connection that the server closes stays down until it is needed
+	rests    bool           // an idle connection that is closed stays down until it is needed
 	replies  []driver.Reply // the replies to a request with several keys
 	lane     *lane
 	base     int32 // the token of this wire's first connection
 	places   int   // endpoints that a session may have a connection to
+	idle     int64 // how long a connection may idle before it is closed, in nanoseconds; 0 for ever
 	limit    int   // the most requests outstanding on a connection
 	timeout  int64 // of a request, in nanoseconds
 	conns    []*wireConn
@@ -210,9 +211,12 @@ func (w *wire) handle(c *wireConn, r sockets.Readiness) {
 	}
 }
 
-// sweep times out requests that have waited too long, and reopens connections on which nothing moves.
+// sweep times out requests that have waited too long, closes connections that idle too long, and reopens those on which nothing moves.
 func (w *wire) sweep(now int64) int64 {
 	next := now + w.timeout
+	if w.idle > 0 {
+		next = min(next, now+w.idle)
+	}
 	for _, c := range w.conns {
 		switch {
 		case c.state == isConnecting || c.state == isGreeting:
@@ -224,6 +228,13 @@ func (w *wire) sweep(now int64) int64 {
 			next = min(next, limit)
 		case c.queue.len() > c.fresh:
 			next = min(next, w.expire(c, now))
+		case w.idle > 0 && c.state == isUp && c.queue.len() == 0:
+			if until := c.heard + w.idle; until > now {
+				next = min(next, until)
+				continue
+			}
+			w.l.hold.release()
+			w.rest(c)
 		}
 	}
 	return next

@@ -245,7 +245,7 @@ func TestMeter(t *testing.T) {
 			return nil, unix.ECONNREFUSED
 		}
 		return new(net.Dialer).DialContext(ctx, "tcp", at)
-	})
+	}, 0, nil)
 	for i := range uint64(3) {
 		conn, err := m.Dial(t.Context())
 		require.NoError(t, err)
@@ -281,8 +281,16 @@ func TestMeter(t *testing.T) {
 
 	near, far := net.Pipe() // no socket
 	defer far.Close()
-	m = NewMeter(func(context.Context) (net.Conn, error) { return near, nil })
+	var clock int64
+	m = NewMeter(func(context.Context) (net.Conn, error) { return near, nil }, time.Second, func() int64 { return clock })
 	conn, err := m.Dial(t.Context())
+	require.NoError(t, err)
+	clock = int64(time.Second) - 1
+	require.False(t, conn.(interface{ Ended() bool }).Ended())
+	clock++
+	require.True(t, conn.(interface{ Ended() bool }).Ended(), "it has idled for a second")
+	go func() { _, _ = far.Write([]byte("x")) }()
+	_, err = conn.Read(make([]byte, 1))
 	require.NoError(t, err)
 	require.False(t, conn.(interface{ Ended() bool }).Ended())
 	require.Equal(t, Traffic{}, m.Traffic())

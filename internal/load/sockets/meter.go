@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +14,8 @@ import (
 // Meter makes the connections of one client and counts the bytes on them. Its methods may be called from any goroutine.
 type Meter struct {
 	to   func(ctx context.Context) (net.Conn, error)
+	idle int64        // how long a connection may idle, in nanoseconds; 0 for ever
+	now  func() int64 // reads the clock
 	in   atomic.Uint64
 	out  atomic.Uint64
 	made atomic.Uint64
@@ -22,9 +25,10 @@ type Meter struct {
 	ended Traffic // traffic of connections that are closed
 }
 
-// NewMeter returns a meter of the connections that to makes.
-func NewMeter(to func(ctx context.Context) (net.Conn, error)) *Meter {
-	return &Meter{to: to, open: make(map[*metered]struct{})}
+// NewMeter returns a meter of the connections that to makes. Those on which nothing has come for idle, unless that is 0, count as ended; now reads
+// the clock, in nanoseconds.
+func NewMeter(to func(ctx context.Context) (net.Conn, error), idle time.Duration, now func() int64) *Meter {
+	return &Meter{to: to, idle: int64(idle), now: now, open: make(map[*metered]struct{})}
 }
 
 // Dial makes a connection.
@@ -36,6 +40,7 @@ func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
 	m.made.Add(1)
 	c := &metered{Conn: conn, meter: m, raw: rawOf(conn)}
 	c.look = c.poll
+	c.hear()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open[c] = struct{}{}
@@ -90,13 +95,24 @@ type metered struct {
 	raw   syscall.RawConn // nil if it is not a socket
 
 	look  func(fd uintptr) // poll
+	heard int64            // when bytes last came, if connections may not idle for ever
 	asked [1]unix.PollFd
 	ended bool // the result of poll
 }
 
-// Ended reports whether the far end has closed the connection, or will send nothing more on it. It neither waits nor reads, so bytes that have
+// hear notes that the connection is not idle.
+func (c *metered) hear() {
+	if c.meter.idle > 0 {
+		c.heard = c.meter.now()
+	}
+}
+
+// Ended reports whether the far end has closed the connection, or will send nothing more on it, or whether it has idled for too long. It neither waits nor reads, so bytes that have
 // arrived do not matter, nor whether they are encrypted. The client that reads and writes may call it, and nobody else.
 func (c *metered) Ended() bool {
+	if c.meter.idle > 0 && c.meter.now()-c.heard >= c.meter.idle {
+		return true
+	}
 	if c.raw == nil {
 		return false
 	}
@@ -132,6 +148,7 @@ func (c *metered) NetConn() net.Conn { return c.Conn }
 func (c *metered) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.meter.in.Add(uint64(n))
+	c.hear()
 	return n, err
 }
 

@@ -116,8 +116,8 @@ func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 	return c, nil
 }
 
-// ClosesIdle implements driver.IdleCloser: the servers close connections that are idle for 3 s.
-func (Driver) ClosesIdle(any) bool { return true }
+// IdleTimeout implements driver.IdleCloser: the servers close connections that are idle for 3 s.
+func (Driver) IdleTimeout() time.Duration { return 2500 * time.Millisecond }
 
 // Points implements driver.Replicator.
 func (Driver) Points(config any, address string) []uint32 {

@@ -129,3 +129,8 @@ phase "j" {
   bound   = "raw"
   closed { iterations = 1 }
 }
+
+target "idles" {
+  driver       = "log"
+  idle_timeout = "1s"
+}
