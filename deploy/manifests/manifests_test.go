@@ -70,7 +70,7 @@ func TestManifestsAreOfTheAPI(t *testing.T) {
 	switch {
 	case *spec.CompletionMode != batch.IndexedCompletion, *spec.Completions != 21, *spec.Parallelism != 21:
 		t.Error("all pods run at the same time, each with its index")
-	case *spec.BackoffLimitPerIndex != 0, len(rules) != 1, rules[0].Action != batch.PodFailurePolicyActionFailIndex, len(rules[0].OnExitCodes.Values) != 6:
+	case *spec.BackoffLimitPerIndex != 0, len(rules) != 1, rules[0].Action != batch.PodFailurePolicyActionFailIndex, len(rules[0].OnExitCodes.Values) != 7:
 		t.Error("nothing is run again by itself")
 	case *spec.SuccessPolicy.Rules[0].SucceededIndexes != "0":
 		t.Error("the coordinator decides")

@@ -169,7 +169,8 @@ believe them. Plans in HCL say what to do; an experiment in a plan compares vari
   loadgen explain run_queue                  say what a reason for doubt means, and what to do
 
 Exit codes: 0 success, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
-user or the plan, 6 something could not be run. If several apply, the first of 2 6 5 3 4 1 0.`,
+user or the plan, 6 something could not be run, 7 cannot
+tell: what was measured does not answer the question. If several apply, the first of 2 6 5 3 4 1 7 0.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          noCommand,
 		Version:       versionLine(),

@@ -13,6 +13,7 @@ type Why struct {
 
 // Codes for why figures of a phase are suspect or invalid.
 const (
+	CannotTell        Code = "cannot_tell"        // what was measured does not answer what was asked; alone, it makes the exit code 7
 	ClientBound       Code = "client_bound"       // the generator's loop was so busy that the figures measure it, not the target
 	ClocksApart       Code = "clocks_apart"       // the loading workers' clocks are too far apart for the length of the plateau
 	CpuQuota          Code = "cpu_quota"          // a CPU quota kept the generator from running

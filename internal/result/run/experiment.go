@@ -324,7 +324,7 @@ var (
 	completenesses = [...]Completeness{Complete, Capped, Degraded, Aborted, Failed}
 	validities     = [...]Validity{Valid, Suspect, Invalid}
 	assertions     = [...]Assertions{None, Pass, Fail}
-	exitCodes      = [...]int{exit.OK, exit.Assert, exit.Invalid, exit.Degraded, exit.Aborted, exit.Failed}
+	exitCodes      = [...]int{exit.OK, exit.Undecided, exit.Assert, exit.Invalid, exit.Degraded, exit.Aborted, exit.Failed}
 )
 
 // judge adds the latest run to the verdict.

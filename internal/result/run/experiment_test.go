@@ -48,6 +48,24 @@ func completenessRank(c Completeness) int {
 	return map[Completeness]int{Complete: 0, Capped: 1, Degraded: 2, Aborted: 3, Failed: 4}[c]
 }
 
+// A question without an answer outweighs success, and nothing else.
+func TestCannotTell(t *testing.T) {
+	x := NewExperiment("x")
+	x.Variants = []Variant{{Name: "a"}}
+	no := false
+	for _, c := range []struct {
+		asserts []AssertResult
+		want    int
+	}{{nil, exit.Undecided}, {[]AssertResult{{Name: "n", OK: &no}}, exit.Assert}} {
+		r := comparedRun("a", Complete)
+		r.Add("p", &Phase{Validity: Suspect, Reasons: []Reason{{Validity: Suspect, Code: reason.CannotTell}}})
+		r.SetAsserts(c.asserts)
+		require.Equal(t, c.want, r.ExitCode)
+		x.Add(r, false)
+		require.Equal(t, c.want, x.ExitCode)
+	}
+}
+
 func TestInvalidOutweighsAssertsOnly(t *testing.T) {
 	x := NewExperiment("x")
 	x.Variants = []Variant{{Name: "a"}}

@@ -220,6 +220,8 @@ func exitCode(v Verdict, strict bool) int {
 		return exit.Invalid
 	case v.Assertions == Fail:
 		return exit.Assert
+	case slices.Contains(v.Codes, reason.CannotTell):
+		return exit.Undecided
 	}
 	return exit.OK
 }
