@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -201,6 +203,26 @@ func TestDiffFindsWhatDiffers(t *testing.T) {
 	full, code := diff(servers[1].Addr)
 	require.Equal(t, exit.Failed, code)
 	require.Contains(t, full, "it holds keys: name an empty server, or have --flush empty both")
+}
+
+// TestRecord records from a server whose client goes on asking; Ctrl-C keeps what there is.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	server := servertest.StartRedis(t)
+	stem := filepath.Join(t.TempDir(), "shop")
+	p := start(t, command(t, "trace", "record", "redis://"+server.Addr, "--for", "1m", "-o", stem))
+	p.told("recording " + server.Addr)
+	client := dial(t, server.Addr)
+	p.until(func() bool { return strings.Contains(client.ask("CLIENT", "LIST"), "cmd=monitor") })
+	for range 50 {
+		client.ask("SET", "a", "b")
+	}
+	p.signal(syscall.SIGINT)
+	require.Equal(t, exit.OK, p.wait(10*time.Second))
+	p.said("50 requests, 1 client")
+	plan, err := os.ReadFile(stem + ".hcl")
+	require.NoError(t, err)
+	require.Contains(t, string(plan), "from\n# "+server.Addr)
 }
 
 // TestReplayOfAnAccessLog replays what nginx has logged.

@@ -31,7 +31,7 @@ import (
 var replayPlan string
 
 func newTrace() *cobra.Command {
-	return group("trace", "Record traffic, and replay it", newTraceImport(), newTraceDiff())
+	return group("trace", "Record traffic, and replay it", newTraceRecord(), newTraceImport(), newTraceDiff())
 }
 
 func newTraceImport() *cobra.Command {
@@ -91,6 +91,29 @@ const (
 )
 
 func (f *importFlags) run(cmd *cobra.Command, files []string) error {
+	if err := f.free(); err != nil {
+		return err
+	}
+	f.begin()
+	sorter := capture.NewSorter(sortWindow)
+	defer sorter.Close()
+	sum := sha256.New()
+	for i, path := range files {
+		file, err := safefile.Open(path)
+		if err != nil {
+			return failed("%w", err)
+		}
+		err = f.read(file, i, sorter, sum)
+		_ = file.Close() // it was only read
+		if err != nil {
+			return failed("%s: %w", path, err)
+		}
+	}
+	return f.end(cmd.OutOrStdout(), sorter, [32]byte(sum.Sum(nil)), files)
+}
+
+// free checks that the files to be written do not exist, or may be replaced.
+func (f *importFlags) free() error {
 	if f.stem == "" {
 		return errors.New("-o is missing: write -o STEM, for STEM.trace and STEM.hcl")
 	}
@@ -102,26 +125,27 @@ func (f *importFlags) run(cmd *cobra.Command, files []string) error {
 			return failed("%w", err)
 		}
 	}
+	return nil
+}
+
+func (f *importFlags) begin() {
 	f.clients, f.databases, f.names = map[string]uint32{}, map[string]uint32{}, map[string]int64{}
-	sorter := capture.NewSorter(sortWindow)
-	defer sorter.Close()
-	sum := sha256.New()
-	for i, path := range files {
-		if err := f.read(path, i, sorter, sum); err != nil {
-			return failed("%s: %w", path, err)
-		}
-	}
+}
+
+// end writes the trace and the plan, and says what became of each record.
+func (f *importFlags) end(out io.Writer, sorter *capture.Sorter, seed [32]byte, from []string) error {
 	if f.ledger.Ops == 0 {
 		return failed("no request that could be tracedOp:%s", f.leftOut())
 	}
-	var seed [32]byte
-	copy(seed[:], sum.Sum(nil))
-	plan, err := f.write(sorter, seed, files)
+	plan, err := f.write(sorter, seed, from)
 	if err != nil {
 		return failed("%w", err)
 	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "wrote %s.trace and %s.hcl: %d requests of %d clients within %s\n", f.stem, f.stem, plan.Ops, plan.Clients, plan.Span)
+	s := "s"
+	if plan.Clients == 1 {
+		s = ""
+	}
+	fmt.Fprintf(out, "wrote %s.trace and %s.hcl: %d requests, %d client%s, within %s\n", f.stem, f.stem, plan.Ops, plan.Clients, s, plan.Span)
 	fmt.Fprintf(out, "%d records: %d requests%s\n", f.ledger.Records, f.ledger.Ops, f.leftOut())
 	_, err = fmt.Fprintf(out, "replay them on a server for tests: loadgen run %s.hcl -var 'endpoints=[%q]'\n", f.stem, plan.Example)
 	return err
@@ -140,12 +164,7 @@ func (f *importFlags) leftOut() string {
 }
 
 // read reads a recording.
-func (f *importFlags) read(path string, number int, sorter *capture.Sorter, sum io.Writer) error {
-	file, err := safefile.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
+func (f *importFlags) read(file io.Reader, number int, sorter *capture.Sorter, sum io.Writer) error {
 	o := capture.Options{Form: f.form, Fields: f.fields, Allow: f.allow}
 	for _, p := range f.ports {
 		if p == 0 || p > 65535 {

@@ -44,12 +44,9 @@ Exit codes: 0 no difference, 1 a difference, or B ended the connection, 6 A coul
 func traceDiff(cmd *cobra.Command, path string, addresses []string, flush bool) error {
 	var at [2]capture.Compared
 	for i, text := range addresses {
-		a, err := choice{drivers: []string{"redis"}, write: "write HOST:PORT or redis://HOST:PORT", others: "only servers that speak RESP can be compared"}.parse(text, "")
+		a, err := plainRedis(text)
 		if err != nil {
 			return err
-		}
-		if a.tls || a.user != "" || a.password != "" || a.database != "" {
-			return fmt.Errorf("%s: servers are compared without TLS, password and database: write HOST:PORT", a.endpoint)
 		}
 		at[i] = capture.Compared{Name: string(rune('A'+i)) + ", " + a.endpoint, Dial: func(ctx context.Context) (net.Conn, error) {
 			return (&net.Dialer{Timeout: answers}).DialContext(ctx, "tcp", a.endpoint)
