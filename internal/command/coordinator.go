@@ -47,6 +47,7 @@ type runFlags struct {
 	full   bool
 	debug  bool
 	once   bool
+	budget time.Duration
 	resume string
 	nth    int // --repetition
 	page   pageFlags
@@ -117,6 +118,8 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.page.addLive(set)
 	f.push.add(set)
 	f.fleet.add(set)
+	set.StringVar(&f.worse, "worse", "", "gate an experiment of a baseline and one variant: fail (1) if it is worse, pass (0) if not by this `SHARE`, such as 3%, else 7")
+	set.DurationVar(&f.budget, "budget", 0, "let a gate take at most `DURATION` (default: as many pairs of runs as the plan says)")
 	set.BoolVar(&f.once, "once", false, "run a plan with an experiment once, with the variables' own values")
 	set.IntVar(&f.nth, "repetition", 0, "draw keys, values and arrivals as repetition `N` of the plan, from 1 (default: 1)")
 	set.StringVar(&f.resume, "resume", "", "resume an `EXPERIMENT` that was cut off: keep the finished runs, run the rest")
@@ -184,8 +187,14 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 			if err := errors.Join(f.fleet.checkLoss(t.Plans...), f.fleet.checkSecrets(t.Plans...), f.allowed.satisfy(t.Hooks(), cmd.ErrOrStderr())); err != nil {
 				return err
 			}
+			if t.Budget = f.budget; t.Gate == nil && f.budget != 0 {
+				return errors.New("--budget bounds a gate, and the experiment has none: write --worse 3%, or gate { worse = \"3%\" } in it")
+			}
 			return f.experiment(cmd, t)
 		}
+	}
+	if f.worse != "" || f.budget != 0 {
+		return errors.New("--worse and --budget are for an experiment of a baseline and one variant: leave --once and --variant out, or loadgen versus A B writes such a plan")
 	}
 	p, err := text.plan(cmd.ErrOrStderr())
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -29,6 +30,7 @@ type planFlags struct {
 	vars     []string
 	varFiles []string
 	variant  string
+	worse    string // limit of a gate, as a percentage; "" for the plan's own
 	files    string // directory of the files that the plan names; "" for the plan's own
 }
 
@@ -51,6 +53,7 @@ type planText struct {
 	file    *plan.File // nil if it is not valid HCL
 	diags   hcl.Diagnostics
 	vars    plan.Vars
+	worse   string
 	sources map[string][]byte
 }
 
@@ -82,7 +85,7 @@ func (p *planFlags) open(path string) (*planText, error) {
 	}
 	t := &planText{
 		path: path, text: src, named: newNamedFiles(dir), sources: map[string][]byte{path: src},
-		vars: plan.Vars{Variant: p.variant, Flags: p.vars, Environ: os.Environ()},
+		worse: p.worse, vars: plan.Vars{Variant: p.variant, Flags: p.vars, Environ: os.Environ()},
 	}
 	for _, name := range p.varFiles {
 		text, err := safefile.Read(name, dialect.MaxSource)
@@ -156,7 +159,33 @@ func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 	if e != nil {
 		diags = append(diags, t.variants(all)...)
 	}
-	return all, t.report(w, append(t.diags, diags...))
+	if err := t.report(w, append(t.diags, diags...)); err != nil {
+		return all, err
+	}
+	return all, t.gate(all)
+}
+
+// gate puts the flag's gate before the experiment, and checks the one that it has.
+func (t *planText) gate(all *runner.Trial) error {
+	if t.worse != "" {
+		worse, err := dialect.ParseShare(t.worse)
+		if err != nil || worse <= 0 || worse >= 1 {
+			return fmt.Errorf("--worse %q: write a percentage above 0 and below 100, such as 3%%", t.worse)
+		}
+		if err := all.Guard(worse); err != nil {
+			return fmt.Errorf("--worse %s: %w", t.worse, err)
+		}
+	}
+	if all.Gate == nil {
+		return nil
+	}
+	if len(all.Variants) != 2 {
+		return fmt.Errorf("%s: a gate takes a baseline and one variant, and the experiment is left with %d", t.path, len(all.Variants))
+	}
+	if _, err := experiment.NewGate(all.Experiment, all.Baseline()); err != nil {
+		return fmt.Errorf("%s: gate: %w", t.path, err)
+	}
+	return nil
 }
 
 // variants resolves each variant. It reports an error that all of them have once, and any other with the names of the variants that have it.

@@ -31,6 +31,8 @@ type Experiment struct {
 	CompareAt hcl.Range `json:"-"`                 // where the plan names them
 	Matters   float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0 if any does
 
+	Gate *Gate `json:"gate,omitempty"` // nil for none
+
 	// Bound holds values of variables, as HCL literals: a variant's bound is the variant with these values and otherwise its own. Empty for none.
 	Bound map[string]string `json:"bound"`
 
@@ -41,6 +43,24 @@ type Experiment struct {
 
 	when hcl.Range // where the plan says which variants to leave out
 }
+
+// Gate asks whether the variant is worse than the baseline. Repeat is then the most pairs of runs.
+type Gate struct {
+	Metric string    `json:"metric"` // as in Compare, or [CPUPerOp]; "" for the default
+	Phase  string    `json:"phase"`  // "" for the only one
+	Op     string    `json:"op"`     // "" for the only one
+	Worse  float64   `json:"worse"`  // by how much worse it must not be, as a share
+	At     hcl.Range `json:"-"`      // where the plan says so
+}
+
+// CPUPerOp is a gate's metric: the processor time of the servers for an op.
+const CPUPerOp = "cpu_per_op"
+
+// The pairs of a gate.
+const (
+	LeastPairs = 8
+	mostPairs  = 40
+)
 
 // The orders of runs.
 const (
@@ -85,7 +105,10 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		}
 	}
 	b := r.block(&hclsyntax.Block{Body: &variants, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "experiment", "experiment")
-	b.Expect([]string{"repeat", "order", "baseline", "compare", "matters", "bound", "fork", "cap", "restart", "restart_timeout", "when"}, []string{"variant", "matrix"})
+	b.Expect([]string{"repeat", "order", "baseline", "compare", "matters", "bound", "fork", "cap", "restart", "restart_timeout", "when"}, []string{"variant", "matrix", "gate"})
+	if in := b.inner("gate"); in != nil {
+		e.Gate, e.Repeat = in.gate(), mostPairs
+	}
 	dialect.Integer(b.Block, "repeat", &e.Repeat)
 	b.Text("order", &e.Order)
 	b.Text("baseline", &e.Baseline)
@@ -111,6 +134,38 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		b.checkExperiment(e)
 	}
 	return e
+}
+
+// gate reads a gate block.
+func (b *block) gate() *Gate {
+	g := &Gate{At: b.At}
+	b.Expect([]string{"metric", "phase", "op", "worse"}, nil)
+	b.Text("metric", &g.Metric)
+	b.Text("phase", &g.Phase)
+	b.Text("op", &g.Op)
+	if !b.Share("worse", &g.Worse) {
+		if !b.Has("worse") {
+			b.r.Fault(b.At, "a gate without worse", `Write worse = "3%": by how much worse the variant must not be.`)
+		}
+	} else if g.Worse <= 0 || g.Worse >= 1 {
+		b.Bad("worse", fmt.Sprint(g.Worse), `Write more than 0 and less than "100%".`)
+	}
+	return g
+}
+
+// Guard puts a gate before the variant of an experiment of two, in place of the plan's own.
+func (e *Experiment) Guard(worse float64) error {
+	if len(e.Variants) != 2 || e.Sequential() {
+		return fmt.Errorf("a gate takes an experiment of a baseline and one variant, interleaved; this one has %d variants, %s", len(e.Variants), e.Order)
+	}
+	if e.Gate == nil {
+		e.Gate = &Gate{}
+		if e.Repeat < LeastPairs {
+			e.Repeat = mostPairs
+		}
+	}
+	e.Gate.Worse = worse
+	return nil
 }
 
 // leftOut reports whether the variant that is being resolved is left out.
@@ -171,6 +226,15 @@ func (b *block) checkExperiment(e *Experiment) {
 	b.checkCompared(e.Compare)
 	if len(e.Bound) > 0 && !slices.ContainsFunc(e.Variants, func(v Variant) bool { return e.BoundOf(v.Name) >= 0 }) {
 		b.Bad("bound", "no variant is the bound of another", "Write values that a variant has, such as bound = { layout = \"raw\" }.")
+	}
+	switch {
+	case e.Gate == nil:
+	case len(names) != 2:
+		b.r.Fault(e.Gate.At, fmt.Sprintf("a gate, and %d variants", len(names)), "Keep two, the baseline and one other: a gate says whether the one is worse than the other.")
+	case e.Sequential():
+		b.r.Fault(e.Gate.At, "a gate, and order = \"sequential\"", "Leave order out: a gate compares runs that take turns.")
+	case e.Repeat < LeastPairs:
+		b.Bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write %d or more, the most pairs of runs that the gate may take; leave it out for %d.", LeastPairs, mostPairs))
 	}
 	if e.Repeat < 1 || e.Repeat > maxRepeat {
 		b.Bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", maxRepeat))

@@ -52,6 +52,15 @@ const (
 	WorkerLost        Code = "worker_lost"        // a worker was lost, or its load ended early
 )
 
+// Counts says whether a doubt is about counts and values, and not about time.
+func (c Code) Counts() bool {
+	switch c {
+	case Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, Unverified:
+		return true
+	}
+	return false
+}
+
 // Codes for why a run got no further, besides SetupFailed, StoppedByPlan and WorkerLost.
 const (
 	Capped           Code = "capped"            // the experiment's cap ended it, or left it out

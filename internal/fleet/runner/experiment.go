@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/expr"
@@ -22,6 +23,8 @@ type Trial struct {
 	*plan.Experiment
 	expr.Wanted
 	Plans []*plan.Plan // in the order of Variants
+
+	Budget time.Duration // a gate begins no pair that would end later; 0 for no limit
 
 	// Ended is called after each run, with the run's directory.
 	Ended func(r *run.Run, dir string)
@@ -58,7 +61,11 @@ func Experiment(ctx context.Context, c Config, t *Trial) (*run.Experiment, strin
 		return nil, "", err
 	}
 	x, dir := s.result, s.dir
-	fmt.Fprintf(s.Words, "experiment of %d runs: %d variants × %d, %s, baseline %s\n", len(t.Variants)*t.Repeat, len(t.Variants), t.Repeat, t.Order, t.Experiment.Baseline)
+	if x.Gate != nil {
+		fmt.Fprintf(s.Words, "gate: is %s of phase %s worse than %s's by %s? 8 to %d pairs of runs\n", x.Gate.Metric, x.Gate.Phase, t.Experiment.Baseline, quantity.Percent(x.Gate.Worse), t.Repeat)
+	} else {
+		fmt.Fprintf(s.Words, "experiment of %d runs: %d variants × %d, %s, baseline %s\n", len(t.Variants)*t.Repeat, len(t.Variants), t.Repeat, t.Order, t.Experiment.Baseline)
+	}
 	if len(t.LeftOut) > 0 {
 		fmt.Fprintf(s.Words, "left out by the plan: %s\n", strings.Join(t.LeftOut, ", "))
 	}
@@ -100,15 +107,20 @@ type series struct {
 	rounds   int  // how many runs every variant had at the last forecast of differences
 	foreseen bool // no further forecast is needed
 
+	begun    time.Time   // when the first run was begun here
 	timedOut func() bool // says whether Timeout ended it; call it once it has ended
 }
 
 // run goes through the schedule until the user asks for an end.
 func (s *series) run(ctx context.Context) {
 	turns := experiment.Schedule(s.Trial.Experiment, s.result.Seed)
+	s.begun = time.Now()
 	for i, t := range turns {
 		if interrupted(ctx, s.Drain) {
 			s.result.Abort(s.endedBy())
+			return
+		}
+		if s.decided(i) {
 			return
 		}
 		if r := s.kept[t]; r != nil {
@@ -122,17 +134,33 @@ func (s *series) run(ctx context.Context) {
 			}
 			continue
 		}
-		fmt.Fprintf(s.Words, "run %d of %d: %s, repetition %d\n", i+1, len(turns), s.Variants[t.Variant].Name, t.Repetition)
+		fmt.Fprintf(s.Words, "run %d of %d: %s, repetition %d\n", i+1, len(s.Variants)*s.Repeat, s.Variants[t.Variant].Name, t.Repetition)
 		s.turn(ctx, t)
 		if why := s.hopeless(); why != nil {
 			s.result.Abort(*why)
 			return
 		}
-		s.foresee()
+		if s.result.Gate == nil {
+			s.foresee()
+		}
 	}
 	if interrupted(ctx, s.Drain) {
 		s.result.Abort(s.endedBy())
 	}
+}
+
+// decided says whether a gate needs no further pair, or has no time for one, before run number i from 0. It says how the gate stands after each pair.
+func (s *series) decided(i int) bool {
+	if s.result.Gate == nil || i == 0 || i%2 != 0 {
+		return false
+	}
+	done := experiment.Look(s.result, s.results)
+	g := s.result.Gate
+	if !done && g.By != nil {
+		fmt.Fprintf(s.Words, "after %s: %+.1f %%\n", quantity.Count(g.Pairs, "pair"), 100**g.By)
+	}
+	spent := time.Since(s.begun)
+	return done || s.Budget > 0 && spent+spent/time.Duration(i/2) > s.Budget
 }
 
 // hopeless returns why further runs are pointless: the first three failed for the same reason, such as a server that is not there. Otherwise it

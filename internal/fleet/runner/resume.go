@@ -16,6 +16,12 @@ func (s *series) open() error {
 	base := s.Baseline()
 	x := experiment.New(rundir.NewID(time.Now(), base.Name), base, s.Trial.Experiment, time.Now(), s.Version)
 	x.Labels = s.Labels
+	if s.Trial.Gate != nil {
+		var err error
+		if x.Gate, err = experiment.NewGate(s.Trial.Experiment, base); err != nil {
+			return err
+		}
+	}
 	var digests []string
 	for _, p := range s.Plans {
 		canonical, err := p.Canonical()

@@ -54,6 +54,9 @@ func Conclude(x *run.Experiment, runs []*run.Run) {
 	}
 	c.conclude()
 	x.Logs = c.logs()
+	if x.Gate != nil {
+		judge(x, runs)
+	}
 	x.Tables = append(x.Tables, tables(x)...)
 }
 

@@ -14,7 +14,8 @@ type Turn struct {
 }
 
 // Schedule returns the order in which an experiment's variants run. If interleaved, every odd round has all variants in a random order drawn from the
-// seed, and the next round has them in reverse order, so that drift and effects of earlier runs affect all variants equally.
+// seed, and the next round has them in reverse order, so that drift and effects of earlier runs affect all variants equally. A gate's rounds draw each
+// its own order, and there are more of them, for pairs that do not count.
 func Schedule(e *plan.Experiment, seed uint64) []Turn {
 	var turns []Turn
 	if e.Sequential() {
@@ -27,8 +28,12 @@ func Schedule(e *plan.Experiment, seed uint64) []Turn {
 	}
 	random := rand.New(rand.NewPCG(seed, 1))
 	var order []int
-	for r := range e.Repeat {
-		if r%2 == 0 {
+	rounds := e.Repeat
+	if e.Gate != nil {
+		rounds += mostAgain
+	}
+	for r := range rounds {
+		if r%2 == 0 || e.Gate != nil {
 			order = random.Perm(len(e.Variants))
 		} else {
 			slices.Reverse(order)

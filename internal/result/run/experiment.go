@@ -41,6 +41,8 @@ type Experiment struct {
 	Labels map[string]string `json:"labels"` // set by the user for the experiment and its runs
 	Logs   []string          `json:"logs"`   // log files of the runs that count: where they were, how durable they were, what was verified
 
+	Gate *Gate `json:"gate,omitempty"` // what the plan's gate decided; absent without one
+
 	Variants []Variant       `json:"variants"`           // in the plan's order
 	LeftOut  []string        `json:"left_out,omitempty"` // names of variants that were left out because the experiment's `when` was false
 	Runs     []ExperimentRun `json:"runs"`               // in the order they were run

@@ -22,7 +22,8 @@ type studyView struct {
 	Verdict       []string
 	Reasons       []string // its own
 	Doubts        []doubtView
-	Answer        string   // whether the variants differ
+	Question      string   // what the experiment answers
+	Answer        string   // whether the variants differ, or the gate's decision
 	Effects       []string // by how much, and what cannot be told
 	Differences   []differenceView
 	Phases        []studyPhase
@@ -100,6 +101,11 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	own, doubts := tables.DoubtsOf(x)
 	v.Reasons, v.Doubts = own, doubtsOf(doubts)
 	v.Answer, v.Effects = tables.AnswerOf(x.Baseline, comparisons), append(tables.Effects(x, comparisons), tables.Untold(x.Figures)...)
+	v.Question = "Is it different from the baseline?"
+	if x.Gate != nil {
+		v.Question = "Is it worse than the baseline?"
+		v.Answer, v.Effects = x.Gate.Text, append(tables.JoinAlike(x.Gate.Why), v.Effects...)
+	}
 	for i := range comparisons {
 		v.Differences = append(v.Differences, newDifferenceView(x, &comparisons[i]))
 	}

@@ -17,6 +17,9 @@ const maxAnswers = 6
 // Answers say what differs from the baseline and by how much; then whether anything differs, and why that is unknown for some figures.
 func Answers(x *run.Experiment) (lines []string) {
 	_, all := Comparisons(x)
+	if x.Gate != nil && x.Gate.Text != "" {
+		return append([]string{x.Gate.Text}, JoinAlike(x.Gate.Why)...)
+	}
 	lines = append(Effects(x, all), "Different from the baseline "+x.Baseline+"? "+AnswerOf(x.Baseline, all))
 	return append(lines, Untold(x.Figures)...)
 }
