@@ -75,7 +75,10 @@ phase "load" {
 phase "check" { # asks the new master for every key
   target  = target[var.target]
   dataset = dataset.items
-  verify { pipeline = 1 }
+  verify {
+    pipeline    = 1
+    expect_lost = true # how many is the question
+  }
 }
 
 experiment {

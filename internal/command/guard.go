@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -70,7 +71,7 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	return q.others(before, after, time.Since(began))
 }
 
-// reach checks that a web server answers a GET, whatever the answer is.
+// reach checks that a web server answers a GET with what was asked for.
 func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
@@ -84,13 +85,27 @@ func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error 
 		return err
 	}
 	get.Close = true
+	for _, text := range f.headers {
+		name, value, _ := strings.Cut(text, ":")
+		get.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	if host := get.Header.Get("Host"); host != "" {
+		get.Host = host
+	}
+	if q.Secret {
+		get.Header.Set("Authorization", os.Getenv("LOADGEN_SECRET_TARGET"))
+	}
 	end, _ := ctx.Deadline()
 	err = conn.SetDeadline(end)
 	if err == nil {
 		err = get.Write(conn)
 	}
+	var page *http.Response
 	if err == nil {
-		_, err = http.ReadResponse(bufio.NewReader(conn), get) // the body goes with the connection
+		page, err = http.ReadResponse(bufio.NewReader(conn), get) // the body goes with the connection
+	}
+	if err == nil && page.StatusCode/100 != 2 {
+		err = fmt.Errorf("the server says %s: this would be the speed of that answer; give the address of a page that is there", page.Status)
 	}
 	if err != nil {
 		return failed("web server at %s: GET %s: %w", q.at, q.get, err)

@@ -11,6 +11,13 @@ import (
 // defaultHits is the share of gets that must hit when the plan itself has put every key.
 const defaultHits = 0.99
 
+// mayMiss says whether an op of the phase that the plan words itself can end as a miss.
+func (p *Plan) mayMiss(ph *Phase) bool {
+	return slices.ContainsFunc(p.uses(ph), func(x use) bool {
+		return slices.ContainsFunc(ph.opsOn(x.target, x.data), func(name string) bool { o := x.target.Op(name); return o != nil && o.misses })
+	})
+}
+
 // expectHits sets the default of expect_hits: nearly all gets hit if the phase's own setup, or an earlier populate, has put every key, no phase has
 // deleted any since, and the store does not expire them. There is no default for a trace, which has its own keys, nor if misses are filled, since the
 // phase then measures how many there are.

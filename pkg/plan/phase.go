@@ -17,27 +17,28 @@ type Phase struct {
 	Target     string     `json:"target"`
 	Behind     []string   `json:"behind,omitempty"` // targets that other targets of the phase ask: their sources, and remote caches
 	Dataset    string     `json:"dataset"`
-	Ops        []Weight   `json:"ops"`                 // in verb order; for Populate: put, for Clear: delete, for Verify: get; for Scenarios: the sum of their steps
-	Scenarios  []Scenario `json:"scenarios"`           // sessions draw from these instead of Ops; if empty, from Ops
-	Batch      int        `json:"batch"`               // keys per op of the load
-	Setup      []Weight   `json:"setup"`               // untimed ops before the load: each session takes every key of its pool once; empty for none
-	Closed     *Closed    `json:"closed"`              //
-	Open       *Open      `json:"open"`                //
-	Stages     *Stages    `json:"stages"`              //
-	Search     *Search    `json:"search"`              //
-	Populate   *Clients   `json:"populate"`            // puts every key of a shared dataset exactly once
-	Clear      *Clients   `json:"clear"`               // deletes every key of the dataset; built-in nodes are flushed instead
-	Verify     *Clients   `json:"verify,omitempty"`    // reads every key that earlier phases have put and counts acknowledged writes that are lost
-	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil for no expectation
-	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil for all
-	OnMiss     string     `json:"on_miss,omitempty"`   // PutOnMiss, or "" if nothing follows a get that misses
-	Bound      string     `json:"bound,omitempty"`     // earlier phase; this one's speed is shown as a share of its speed; "" for none
-	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
-	Growth     *Growth    `json:"growth,omitempty"`    // nil if latencies are not recorded by ordinal
-	Staleness  bool       `json:"staleness,omitempty"` // what gets return is compared with the puts that were acknowledged when they began
-	Samples    int        `json:"samples,omitempty"`   // number of single ops kept, drawn at random; 0 for none
-	Stop       *Stop      `json:"stop"`                // nil if the load goes on however many ops fail
-	Events     []Event    `json:"events,omitempty"`    // events on targets during the load
+	Ops        []Weight   `json:"ops"`                   // in verb order; for Populate: put, for Clear: delete, for Verify: get; for Scenarios: the sum of their steps
+	Scenarios  []Scenario `json:"scenarios"`             // sessions draw from these instead of Ops; if empty, from Ops
+	Batch      int        `json:"batch"`                 // keys per op of the load
+	Setup      []Weight   `json:"setup"`                 // untimed ops before the load: each session takes every key of its pool once; empty for none
+	Closed     *Closed    `json:"closed"`                //
+	Open       *Open      `json:"open"`                  //
+	Stages     *Stages    `json:"stages"`                //
+	Search     *Search    `json:"search"`                //
+	Populate   *Clients   `json:"populate"`              // puts every key of a shared dataset exactly once
+	Clear      *Clients   `json:"clear"`                 // deletes every key of the dataset; built-in nodes are flushed instead
+	Verify     *Clients   `json:"verify,omitempty"`      // reads every key that earlier phases have put and counts acknowledged writes that are lost
+	ExpectLost bool       `json:"expect_lost,omitempty"` // lost writes do not make the verify invalid
+	ExpectHits *float64   `json:"expect_hits"`           // share of gets, 0 to 1; nil for no expectation
+	HitRatio   *float64   `json:"hit_ratio,omitempty"`   // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil for all
+	OnMiss     string     `json:"on_miss,omitempty"`     // PutOnMiss, or "" if nothing follows a get that misses
+	Bound      string     `json:"bound,omitempty"`       // earlier phase; this one's speed is shown as a share of its speed; "" for none
+	MaxBad     float64    `json:"max_bad"`               // share of due ops, 0 to 1
+	Growth     *Growth    `json:"growth,omitempty"`      // nil if latencies are not recorded by ordinal
+	Staleness  bool       `json:"staleness,omitempty"`   // what gets return is compared with the puts that were acknowledged when they began
+	Samples    int        `json:"samples,omitempty"`     // number of single ops kept, drawn at random; 0 for none
+	Stop       *Stop      `json:"stop"`                  // nil if the load goes on however many ops fail
+	Events     []Event    `json:"events,omitempty"`      // events on targets during the load
 }
 
 // Schedule returns the schedule of arrivals that do not wait for the target; nil when they do wait.
@@ -145,7 +146,8 @@ func (b *block) loadModel(ph *Phase) {
 		case model == "clear":
 			ph.Clear = inner.walk("sessions", "pipeline")
 		case model == "verify":
-			ph.Verify = inner.walk("pipeline") // its sessions are known once all phases are
+			ph.Verify = inner.walk("pipeline", "expect_lost") // its sessions are known once all phases are
+			inner.Flag("expect_lost", &ph.ExpectLost)
 		}
 	}
 }
@@ -184,7 +186,7 @@ func (v *validator) phase(ph *Phase) {
 	case h == nil:
 	case !(*h >= 0 && *h <= 1):
 		v.fault(fmt.Sprintf("%s: expect_hits = %g", at.where, *h), `Write a share from 0 to 1, or "99%".`, at.path+".expect_hits")
-	case weightOf(ph.Ops, driver.Get) == 0:
+	case weightOf(ph.Ops, driver.Get) == 0 && (*h > 0 || !v.plan.mayMiss(ph)):
 		v.fault(at.where+": expect_hits without gets", "Leave expect_hits out, or write ops with get.", at.path+".expect_hits", at.path+".ops")
 	}
 	v.hitRatio(ph, at)

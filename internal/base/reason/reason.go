@@ -13,6 +13,7 @@ type Why struct {
 
 // Codes for why figures of a phase are suspect or invalid.
 const (
+	AllMissed         Code = "all_missed"         // none of many reads found what it asked for
 	CannotTell        Code = "cannot_tell"        // what was measured does not answer what was asked; alone, it makes the exit code 7
 	ClientBound       Code = "client_bound"       // the generator's loop was so busy that the figures measure it, not the target
 	ClocksApart       Code = "clocks_apart"       // the loading workers' clocks are too far apart for the length of the plateau
@@ -30,6 +31,7 @@ const (
 	Ledgers           Code = "ledgers"            // the counts do not add up
 	LogFailed         Code = "log_failed"         // a log failed
 	LostEntries       Code = "lost_entries"       // acknowledged entries were not in the log
+	LostWrites        Code = "lost_writes"        // acknowledged writes were not in the store
 	LostTime          Code = "lost_time"          // sessions of a closed load lost time with ops that were not answered, or without a connection
 	MaxBad            Code = "max_bad"            // more ops failed than max_bad allows
 	Neighbours        Code = "neighbours"         // other programs used the machine's processors

@@ -57,6 +57,7 @@ type Measured struct {
 type Earlier struct {
 	Name   string
 	Origin float64 // when its load began, in seconds on the run clock
+	Away   float64 // for how long its connections were away, in seconds
 	Events map[string]*run.Event
 }
 

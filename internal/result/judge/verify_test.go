@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -22,7 +23,7 @@ func TestWhereWritesWereLost(t *testing.T) {
 	at := func(s float64) *float64 { return &s }
 	earlier := []Earlier{
 		{Name: "fill", Origin: 1},
-		{Name: "load", Origin: 20, Events: map[string]*run.Event{
+		{Name: "load", Away: 3, Origin: 20, Events: map[string]*run.Event{
 			"kill":  {HappenedSeconds: at(9), UndoneSeconds: at(14)},
 			"flush": {HappenedSeconds: at(12)},
 			"late":  {},
@@ -42,7 +43,11 @@ func TestWhereWritesWereLost(t *testing.T) {
 	require.InDelta(t, 26, got.Examples[0].AckedSeconds, 1e-9)
 	require.Nil(t, got.Examples[0].OlderSeconds)
 	require.InDelta(t, 36, *got.Examples[1].OlderSeconds, 1e-9)
-	require.Equal(t, run.Valid, p.Validity)
+	require.Equal(t, run.Invalid, p.Validity)
+	require.Equal(t, reason.LostWrites, p.Reasons[0].Code)
+	require.Regexp(t, `^6 of 9 acknowledged writes are lost, one of them acknowledged after 26(.0)? s of phase load; connections were away for 3.00 s before`, p.Reasons[0].Text)
+	ph.ExpectLost = true
+	require.Equal(t, run.Valid, NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Earlier: earlier}).Validity)
 
 	v.Unread = 1
 	p = NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Earlier: earlier})

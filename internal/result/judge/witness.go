@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
@@ -43,6 +44,14 @@ func invariants() []invariant {
 		{
 			reason.ForeignValues, "every value that was read is one that loadgen wrote",
 			"values are not checked", false, (*phase).foreign,
+		},
+		{
+			reason.LostWrites, "a `verify` finds every write that was acknowledged",
+			"it says `expect_lost = true`", true, (*phase).lostWrites,
+		},
+		{
+			reason.AllMissed, "some of 100 answered reads find what they ask for",
+			"the phase has `on_miss`; with `expect_hits = 0` it is only a note", false, (*phase).allMissed,
 		},
 		{
 			reason.HitRatio, "the share of gets that hit is `hit_ratio`, by five standard deviations",
@@ -91,6 +100,74 @@ func (p *phase) foreign() []breach {
 		return nil
 	}
 	return breached(run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
+}
+
+// lostWrites finds acknowledged writes that are not there.
+func (p *phase) lostWrites() []breach {
+	v, ph := p.Verify, p.counts.phase
+	if v == nil || v.Lost == 0 || ph.ExpectLost {
+		return nil
+	}
+	where := ""
+	if len(v.Examples) > 0 {
+		one := &v.Examples[0]
+		where = fmt.Sprintf(", one of them acknowledged after %s of phase %s", quantity.Duration(one.AckedSeconds), one.Phase)
+		if one.Event != "" {
+			where += ", near event " + one.Event
+		}
+	}
+	away := 0.0
+	for _, before := range p.counts.Earlier {
+		away += before.Away
+	}
+	if away > 0 {
+		where += fmt.Sprintf("; connections were away for %s before", quantity.Duration(away))
+	}
+	return breached(run.Invalid, []string{"verify"}, "%s of %s acknowledged writes are lost%s: if losses are what you look for, say verify { expect_lost = true }",
+		quantity.Thousands(v.Lost), quantity.Thousands(v.Keys), where)
+}
+
+// fewReads is how many reads may all miss by chance, or because a load only tries something.
+const fewReads = 100
+
+// allMissed finds reads that never found what they asked for: the speed of such answers says nothing about others.
+func (p *phase) allMissed() []breach {
+	ph, misses := p.counts.phase, uint64(0)
+	if ph.OnMiss != "" || ph.HitRatio != nil && *ph.HitRatio == 0 {
+		return nil
+	}
+	var names, touches []string
+	for _, o := range p.parts() {
+		if !p.reads(o) || o.OK+o.Miss == 0 {
+			continue
+		}
+		if o.OK > 0 {
+			return nil
+		}
+		misses += o.Miss
+		names, touches = append(names, o.name), append(touches, o.at)
+	}
+	what := fmt.Sprintf("%s: all %s missed", strings.Join(names, ", "), quantity.Count(misses, "read"))
+	switch {
+	case misses == 0:
+		return nil
+	case ph.ExpectHits != nil && *ph.ExpectHits == 0:
+		return breached(run.Valid, nil, "%s, as expect_hits = 0 says", what)
+	case misses < fewReads:
+		return breached(run.Valid, nil, "%s: if the keys should be there, put them first, by a setup or a phase with populate {}", what)
+	}
+	return breached(run.Invalid, touches, "%s: this is the speed of keys that are not there: put them first, by a setup or a phase with populate {}, or say expect_hits = 0", what)
+}
+
+// reads says whether an op only reads, or may.
+func (p *phase) reads(o part) bool {
+	if !o.verb.Own() {
+		return o.verb == driver.Get
+	}
+	return o.Miss > 0 && slices.ContainsFunc(p.targets(), func(t run.Target) bool {
+		form := p.counts.plan.Target(t.Name).Op(p.words.Name(o.verb))
+		return form != nil && !form.Stores
+	})
 }
 
 // missedMore compares the hits with hit_ratio, the share of gets for keys of the dataset. By chance alone they differ by five standard deviations once

@@ -10,7 +10,6 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/result/judge"
-	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -112,13 +111,4 @@ func TestWhatTheLoadCounts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A load of gets that all miss is as fast as any: a warning tells those who forgot to fill the target.
-func TestNoGetFoundItsKey(t *testing.T) {
-	const note = "no get found its key"
-	ph := good().Phase["get"]
-	require.NotContains(t, words.Note(ph), note)
-	ph.Op["get"].OK, ph.Op["get"].Miss = 0, ph.Op["get"].OK
-	require.Contains(t, words.Note(ph), note)
 }

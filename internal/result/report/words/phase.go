@@ -250,9 +250,6 @@ func Note(ph *run.Phase) string {
 			}
 		}
 	}
-	if get := ph.Op["get"]; get != nil && get.OK == 0 && get.Miss > 0 {
-		notes = append(notes, "no get found its key: if the keys should be there, put them first, by a setup or a phase with populate {}")
-	}
 	return strings.Join(notes, "; ")
 }
 

@@ -197,9 +197,9 @@ func readStatuses(w *wording, e *Expect, verb driver.Verb, wrong func(string, ..
 	if e == nil {
 		e = new(Expect)
 	}
-	missing := []int{404, 410}
-	if verb == driver.Put {
-		missing = nil
+	var missing []int // of any other op, a page that is not there is an error
+	if verb == driver.Get || verb == driver.Delete {
+		missing = []int{404, 410}
 	}
 	named := map[int]bool{}
 	for _, list := range []struct {

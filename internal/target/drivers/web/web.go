@@ -5,7 +5,7 @@
 //	get     GET /{key}                         200 to 299     404, 410  409, 412
 //	put     PUT /{key}, the value its body     200 to 299               409, 412
 //	delete  DELETE /{key}                      200 to 299     404, 410  409, 412
-//	others  as the plan says                   200 to 299     404, 410  409, 412
+//	others  as the plan says                   200 to 299               409, 412
 //
 // Every other status is an error. Redirects are not followed: their cost would appear in no figure.
 //
