@@ -43,7 +43,8 @@
 // of it on a ring of hashed addresses. The node then waits for N answers, however many it needs, or until the wait is over; nodes without the value
 // do not answer a GET. So a miss takes the whole wait, and so does every PUT while fewer than N neighbours are there. If fewer than W have answered,
 // the PUT fails, and stays where it has arrived. Three I/O threads do the waiting, to which connections are assigned in turn: an operation that waits
-// on one connection keeps a third of the others waiting. Connections that are silent for 3 s are closed without a message.
+// on one connection keeps a third of the others waiting. A thread replies to all that it has read once it has carried all of it out, and closes those
+// connections to which it comes back after more than 3 s, without a message, like those that are silent for 3 s.
 //
 // # Memory
 //

@@ -61,7 +61,8 @@ func (h *hydra) answer(b []byte) (taken int, goOn bool) {
 	return taken, goOn
 }
 
-// execute carries out the request and answers it. While it waits for other nodes, everything else of its I/O thread waits, too.
+// execute carries out the request and answers it. While it waits for other nodes, everything else of its I/O thread waits, too. If the thread comes back
+// to the connection only after hydraIdle, it closes it, and what it has done is not told.
 func (h *hydra) execute() {
 	r := &h.request
 	verb, run := verbOther, h.unsupported
@@ -78,9 +79,12 @@ func (h *hydra) execute() {
 	h.counts[verb].Add(1)
 	h.begin(verb)
 	thread := &h.space.threads[h.id%ioThreads]
-	thread.Lock()
+	round, began := thread.enter(), time.Now()
 	run()
-	thread.Unlock()
+	thread.leave(round)
+	if time.Since(began) >= hydraIdle {
+		h.mute, h.ends = true, closeFault
+	}
 	h.finish()
 }
 

@@ -84,7 +84,7 @@ type space struct {
 	self    version // the node's address; the counter is unused
 	store   *store
 	done    chan struct{} // closed with the node
-	threads [ioThreads]sync.Mutex
+	threads [ioThreads]ioThread
 	unmet   atomic.Uint64 // how many waits for other nodes ran out
 	links   sync.WaitGroup
 
@@ -106,7 +106,54 @@ func newSpace(n *Node) (*space, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &space{Space: n.cfg.Space, self: self, store: n.store, done: n.done}, nil
+	s := &space{Space: n.cfg.Space, self: self, store: n.store, done: n.done}
+	for i := range s.threads {
+		s.threads[i].changed.L = &s.threads[i].mu
+	}
+	return s, nil
+}
+
+// ioThread is an I/O thread of a Hydra server. It works in rounds: on the requests that have come since the last round began, one after the other, in
+// no particular order. Then it sends the replies to all of them.
+type ioThread struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	round   uint64 // the round under way, or the next if none is
+	left    int    // requests of that round that are not carried out; 0 if none is under way
+	next    int    // requests of the round after it
+	working bool   // on a request
+}
+
+// enter waits until the thread takes a request, and returns its round.
+func (t *ioThread) enter() (round uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if round = t.round; t.left == 0 {
+		t.left = 1
+	} else {
+		round++
+		t.next++
+	}
+	for t.round != round || t.working {
+		t.changed.Wait()
+	}
+	t.working = true
+	return round
+}
+
+// leave is called once a request is carried out. It waits until the round is over.
+func (t *ioThread) leave(round uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.working = false
+	if t.left--; t.left == 0 {
+		t.round++
+		t.left, t.next = t.next, 0
+	}
+	t.changed.Broadcast()
+	for t.round == round {
+		t.changed.Wait()
+	}
 }
 
 // identity reads an address as versions hold it.

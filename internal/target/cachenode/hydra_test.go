@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -295,6 +296,34 @@ func TestHydraThreadsWait(t *testing.T) {
 			require.EqualValues(t, 1, r.allUnmet(), "waits that had run out")
 		}
 	}
+}
+
+// TestHydraClosesWhatItComesBackToLate carries out a put in a round of the thread that then goes on for 3 s: it is stored, and never answered.
+func TestHydraClosesWhatItComesBackToLate(t *testing.T) {
+	t.Parallel()
+	r := &recording{T: t, nodes: map[string]*Node{}}
+	r.space("n=3 w=1 r=1 22330")
+	space := r.nodes["22330"].space
+	thread := &space.threads[1] // of the first connection
+	round := thread.enter()
+	r.request("22330", "PUT /a HTTP/1.1\r\nContent-Length: 21\r\n\r\n"+frameStart+strings.Repeat("\x00", 14)+"x")
+	require.Eventually(t, func() bool {
+		thread.mu.Lock()
+		defer thread.mu.Unlock()
+		if thread.next == 0 {
+			return false
+		}
+		thread.next++ // another request of that round
+		return true
+	}, 10*time.Second, time.Millisecond)
+	thread.leave(round)
+	require.Eventually(t, func() bool {
+		return space.local(binary.LittleEndian.AppendUint32(nil, ketamaHash([]byte("a")))) != nil
+	}, 10*time.Second, time.Millisecond)
+	time.Sleep(hydraIdle)
+	thread.leave(round + 1)
+	_, err := r.in.ReadByte()
+	require.ErrorIs(t, err, io.EOF)
 }
 
 func FuzzHydraRequest(f *testing.F) {
