@@ -9,11 +9,12 @@ import (
 
 func newExplain() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain [CODE...]",
-		Short: "Say what a reason's code means, when it arises and what to do",
+		Use:   "explain [CODE|PATH...]",
+		Short: "Say what a reason's code means and what to do, or what a figure is",
 		Long: `Say what a code means, when it arises and what to do; without one, list all codes. Reports give a code with each reason for doubt, and
-results with each figure that is missing. docs/truth.md has the same texts.`,
+results with each figure that is missing. Of a figure's path in a result, say what it is. docs/truth.md and docs/result.md have the same texts.`,
 		Example: `  loadgen explain run_queue
+  loadgen explain phase.load.op.get.response.p99
   loadgen explain | less`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) (codes []string, how cobra.ShellCompDirective) {
 			for _, e := range words.Explanations() {

@@ -7,8 +7,8 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report/words"
 )
 
-// Explain writes what codes of reasons mean, when they arise and what to do; without any, a line for each code. It returns an error for a code that
-// does not exist.
+// Explain writes what codes of reasons mean, when they arise and what to do, and what figures are, by their paths; without any, a line for each code.
+// It returns an error for one that does not exist.
 func Explain(w io.Writer, codes []string, opts Options) error {
 	p := newPrinter(opts)
 	if len(codes) == 0 {
@@ -17,7 +17,10 @@ func Explain(w io.Writer, codes []string, opts Options) error {
 	for i, code := range codes {
 		e, ok := words.Explain(code)
 		if !ok {
-			return fmt.Errorf("no reason has the code %q: loadgen explain lists all", code)
+			e, ok = words.Figure(code)
+		}
+		if !ok {
+			return fmt.Errorf("no reason has the code %q, and no figure that path: loadgen explain lists all codes", code)
 		}
 		if i > 0 {
 			p.line("")
