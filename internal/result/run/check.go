@@ -15,13 +15,21 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
+// madeBy names the version that has made a result of another schema, since that reads it.
+func madeBy(version string) string {
+	if version == "" {
+		return ""
+	}
+	return ": it was made by loadgen " + version
+}
+
 // CheckValid returns an error if the result is not consistent. Its schema must be the one this program writes. Every phase of the order must exist,
 // with everything that accompanies its figures. Facts that the result states twice must agree. A phase whose ledgers do not balance, or that has ops
 // nobody asked for, must be judged invalid. No phase may be better than its reasons, and the verdict and the exit code must be those of the phases
 // and asserts.
 func (r *Run) CheckValid() error {
 	if r.Schema != schemaVersion {
-		return fmt.Errorf("result of schema %d, this loadgen reads %d", r.Schema, schemaVersion)
+		return fmt.Errorf("result of schema %d, this loadgen reads %d%s", r.Schema, schemaVersion, madeBy(r.Loadgen))
 	}
 	if order := slices.Sorted(slices.Values(r.PhaseOrder)); !slices.Equal(order, slices.Sorted(maps.Keys(r.Phase))) {
 		return fmt.Errorf("phase_order does not name each phase once: %q", r.PhaseOrder)

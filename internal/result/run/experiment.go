@@ -232,7 +232,7 @@ func NewExperiment(id string) *Experiment {
 // CheckValid reports whether the experiment is consistent.
 func (x *Experiment) CheckValid() error {
 	if x.Schema != experimentVersion && x.Schema != experimentVersion-1 {
-		return fmt.Errorf("experiment of schema %d, this loadgen reads %d and %d", x.Schema, experimentVersion-1, experimentVersion)
+		return fmt.Errorf("experiment of schema %d, this loadgen reads %d and %d%s", x.Schema, experimentVersion-1, experimentVersion, madeBy(x.Loadgen))
 	}
 	known := func(name string) bool {
 		return slices.ContainsFunc(x.Variants, func(v Variant) bool { return v.Name == name })
