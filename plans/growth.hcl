@@ -1,7 +1,7 @@
 # Do saves cost more as their number grows? One session saves one value after another. It takes half a minute at most.
 #
 #   loadgen run plans/growth.hcl
-#   loadgen run plans/growth.hcl -var endpoints=127.0.0.1:6379 -var works=100000
+#   loadgen run plans/growth.hcl -var endpoints=127.0.0.1:6379
 
 plan "growth" {
   description = "cost of a save against how many there are"

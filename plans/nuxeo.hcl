@@ -3,7 +3,7 @@
 #
 #   LOADGEN_SECRET_PG=… loadgen run plans/nuxeo.hcl -var endpoints=127.0.0.1:5432
 #   … -var redis=127.0.0.1:6379                # the remote cache; without it, a built-in node is started
-#   … -var scale=5 -var duration=30s           # the write-up's folder of 5,000 documents
+#   … -var scale=5                             # the write-up's folder of 5,000 documents
 
 plan "nuxeo" {
   description = "caches before PostgreSQL: one for each session or one for all, with room enough or not"
