@@ -14,7 +14,7 @@ help: ## list the targets
 build: ## bin/loadgen, without cgo
 	CGO_ENABLED=0 go build -trimpath -o bin/loadgen ./cmd/loadgen
 
-release: ## dist: static binaries for linux on amd64 and arm64, what they are made of (CycloneDX), checksums
+release: ## dist: for linux on amd64 and arm64 static binaries, what they are made of (CycloneDX), archives, packages; checksums
 	@sh tools/release.sh
 
 test: ## vet and test every package; with -race where a C compiler is found
@@ -23,9 +23,10 @@ test: ## vet and test every package; with -race where a C compiler is found
 test-servers: ## install what the tests need besides Go (apt-get), or say what to install
 	@sh tools/test-servers.sh
 
-lint: ## gofumpt and staticcheck (versions in tools/go.mod), go.mod tidy
+lint: ## gofumpt, staticcheck and actionlint (versions in tools/go.mod), go.mod tidy
 	@files=$$($(tool) gofumpt -l .) && if [ -n "$$files" ]; then echo "make fmt would change:"; echo "$$files"; exit 1; fi
 	$(tool) staticcheck ./...
+	$(tool) actionlint -shellcheck= -pyflakes=
 	go mod tidy -diff
 
 fmt: ## format with gofumpt, and the plans

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a release in dist: for each platform a static, stripped binary and the list of its modules (CycloneDX), and a file of checksums for all. The same commit and Go make the same bytes, whatever GOFLAGS says; the version is the commit's tag, or the commit.
+# Builds a release in dist: for each platform a static, stripped binary, the list of its modules (CycloneDX), an archive and packages (deb, rpm, apk), and a file of checksums for all. The same commit and Go make the same bytes, whatever GOFLAGS says; the version is the commit's tag, or the commit.
 set -eu
 cd "$(dirname "$0")/.."
 rm -rf dist
@@ -9,5 +9,6 @@ for arch in amd64 arm64; do
 	CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOFLAGS= go build -trimpath -buildvcs=auto -ldflags '-s -w -buildid=' -o "$out" ./cmd/loadgen
 	go run -C tools ./sbom "$PWD/$out" >"$out.cdx.json"
 done
-(cd dist && sha256sum loadgen-* >SHA256SUMS && sha256sum --quiet -c SHA256SUMS)
+go run -C tools/packages . "$PWD/dist" | cat # help texts are not wrapped for a terminal
+(cd dist && sha256sum loadgen* >SHA256SUMS && sha256sum --quiet -c SHA256SUMS)
 ls -l dist

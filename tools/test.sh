@@ -93,6 +93,7 @@ go test $flags ./bench || status=$? # compares processes
 LOADGEN_TEST_RACE=$cc go test $flags -parallel 8 ./internal/command || status=$?
 go test -C tools ./sbom || status=$?
 go test -C tools/dashboards . || status=$?
+go test -C tools/packages . || status=$?
 go vet -C tools/olric . || status=$?
 go test -C deploy/manifests ./... || status=$?
 

@@ -149,6 +149,9 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
+// Tree returns the tree of commands: its help texts are those of man pages, too.
+func Tree() *cobra.Command { return newRoot() }
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
