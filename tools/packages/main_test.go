@@ -87,9 +87,9 @@ func readme(t *testing.T, usr string) {
 	}, time.Minute, 20*time.Millisecond)
 	loadgen := func(args ...string) { execute(t, work, filepath.Join(usr, "bin/loadgen"), args...) }
 	loadgen("plan", "check", filepath.Join(usr, "share/loadgen/plans/hydra.hcl"))
+	loadgen("capacity", addr, "--budget", "5s") // before the plan, which leaves its keys
 	loadgen("plan", "init", "--endpoint", addr, "mine.hcl")
 	loadgen("run", "mine.hcl", "-var", "duration=1s")
-	loadgen("capacity", addr, "--budget", "5s")
 	loadgen("report", "-o", "report.html")
 }
 
