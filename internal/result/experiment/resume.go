@@ -40,10 +40,13 @@ func Resume(x, was *run.Experiment, plans []string, runs []*run.Run) (map[Turn]*
 	if x.PlanDigest != was.PlanDigest {
 		return nil, &ChangedError{ID: was.ID, Was: orNone(was.PlanDigest), Is: x.PlanDigest}
 	}
-	kept := map[Turn]*run.Run{}
+	kept, rounds := map[Turn]*run.Run{}, x.Repeat
+	if x.Gate != nil {
+		rounds += mostAgain
+	}
 	for _, r := range runs {
 		v := slices.IndexFunc(x.Variants, func(v run.Variant) bool { return v.Name == r.Variant })
-		if r.Experiment != was.ID || v < 0 || r.Repetition < 1 || r.Repetition > x.Repeat+mostAgain || r.Recovered || !r.Ended(Capped(r)).Counts() {
+		if r.Experiment != was.ID || v < 0 || r.Repetition < 1 || r.Repetition > rounds || r.Recovered || !r.Ended(Capped(r)).Counts() {
 			continue
 		}
 		if max(r.DrawsAs, 1) != r.Repetition { // in an older loadgen, every run drew as the first

@@ -218,6 +218,8 @@ func validity(v run.Validity) float64 {
 
 func assertions(a run.Assertions) float64 {
 	switch a {
+	case run.Undecided:
+		return 3
 	case run.Fail:
 		return 2
 	case run.Pass:

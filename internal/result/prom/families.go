@@ -111,7 +111,7 @@ var families = [numFamilies]family{
 	runActive:       {"loadgen_run_active", gauge, "1 while the run goes on, 0 once it has ended.", ofRun},
 	runCompleteness: {"loadgen_run_completeness", gauge, "How much of the plan was carried out, so far: 0 complete, or capped (the cap of its experiment ended it, as planned), 1 degraded, 2 aborted, 3 failed.", ofRun},
 	runValidity:     {"loadgen_run_validity", gauge, "Validity of the worst phase that has ended: 0 valid, 1 suspect, 2 invalid.", ofRun},
-	runAssertions:   {"loadgen_run_assertions", gauge, "The plan's asserts: 0 not evaluated, 1 all pass, 2 some fail.", ofRun},
+	runAssertions:   {"loadgen_run_assertions", gauge, "The plan's asserts: 0 not evaluated, 1 all pass, 2 some fail, 3 some could not be decided and none fails.", ofRun},
 
 	assertHolds: {"loadgen_assert", gauge, "An assert of the plan: 1 it holds, 0 it does not; -1 until the end of the run, where asserts are evaluated, or if it could not be decided.", ofAssert},
 	assertLimit: {"loadgen_assert_limit", gauge, "The constant that an assert compares a figure with, in the figure's unit; absent if it compares two figures or joins several conditions.", []string{"run", "assert", "figure"}},

@@ -128,8 +128,9 @@ func TestPageShowsTheAnswerFirst(t *testing.T) {
 	require.True(t, found)
 	require.Contains(t, first, "Rate against latency")
 	require.NotContains(t, rest, "Rate against latency")
-	require.Contains(t, first, "<b>Not even the lowest rate held.</b>")
-	require.Contains(t, first, "<summary><code>no_rate_held</code>: when, and what to do</summary><p>Rates and latencies are null")
+	require.Contains(t, first, "<b>Not even the lowest rate held.</b> <code>no_rate_held</code></summary>", "a line, folded")
+	require.Contains(t, first, "<p>Rates and latencies are null")
+	require.Less(t, strings.Index(first, `class="answer"`), strings.Index(first, "May I believe it?"))
 	require.NotContains(t, rest, "no rate held: ")
 	require.Regexp(t, `<summary>\d+ other tries, by rate</summary>`, rest)
 }

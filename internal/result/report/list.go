@@ -46,6 +46,8 @@ func standing(s run.Summary) string {
 	switch s.Verdict.Assertions {
 	case run.Pass:
 		text += "  asserts pass"
+	case run.Undecided:
+		text += "  asserts undecided"
 	case run.Fail:
 		text += "  asserts FAIL"
 	}

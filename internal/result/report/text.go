@@ -140,8 +140,11 @@ func (p *printer) asserts(all []run.AssertResult) {
 		return
 	}
 	word := "pass"
-	if words.Failures(all) > 0 {
+	switch failed, undecided := words.Failures(all); {
+	case failed > 0:
 		word = "FAIL"
+	case undecided > 0:
+		word = "undecided"
 	}
 	p.rule("asserts", word)
 	for _, a := range all {
@@ -151,7 +154,7 @@ func (p *printer) asserts(all []run.AssertResult) {
 		case a.OK != nil:
 			p.item("FAIL", a.Name)
 		default:
-			p.item("FAIL", a.Name+" (could not be decided)")
+			p.item("undecided", a.Name)
 		}
 		p.item("", a.That)
 		for _, why := range []string{a.Value, a.Reason} {

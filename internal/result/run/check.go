@@ -101,6 +101,10 @@ func (r *Run) checkVerdict() error {
 	v := r.Verdict
 	made := Run{Header: r.Header, Asserts: r.Asserts, PhaseOrder: r.PhaseOrder, Phase: r.Phase, Verdict: Verdict{Completeness: v.Completeness}}
 	made.judge()
+	if v.Assertions == Fail && made.Verdict.Assertions == Undecided { // an older form, in which one that could not be decided failed
+		made.Verdict.Assertions = Fail
+		made.ExitCode = exitCode(made.Verdict, r.Strict)
+	}
 	switch want := made.Verdict; {
 	case !slices.Contains(completenesses[:], v.Completeness):
 		return fmt.Errorf("verdict: completeness is %q", v.Completeness)

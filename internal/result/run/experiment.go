@@ -325,7 +325,7 @@ func (x *Experiment) Cap(variant string) {
 var (
 	completenesses = [...]Completeness{Complete, Capped, Degraded, Aborted, Failed}
 	validities     = [...]Validity{Valid, Suspect, Invalid}
-	assertions     = [...]Assertions{None, Pass, Fail}
+	assertions     = [...]Assertions{None, Pass, Undecided, Fail}
 	exitCodes      = [...]int{exit.OK, exit.Undecided, exit.Assert, exit.Invalid, exit.Degraded, exit.Aborted, exit.Failed}
 )
 

@@ -89,11 +89,12 @@ func within(path, object string) bool {
 // Assertions is the result of the plan's asserts.
 type Assertions string
 
-// An assert that could not be decided fails.
+// From best to worst.
 const (
-	Pass Assertions = "pass"
-	Fail Assertions = "fail"
-	None Assertions = "none" // the plan has none, or the run ended before they could be evaluated
+	None      Assertions = "none" // the plan has none, or the run ended before they could be evaluated
+	Pass      Assertions = "pass"
+	Undecided Assertions = "undecided" // at least one could not be decided, and none failed
+	Fail      Assertions = "fail"
 )
 
 // Verdict is the judgement on a run, in three independent parts.
@@ -156,7 +157,11 @@ func (r *Run) judge() {
 		if a.OK != nil && *a.OK {
 			continue
 		}
-		v.Assertions = Fail
+		is := Fail
+		if a.OK == nil {
+			is = Undecided
+		}
+		v.Assertions = worst(assertions[:], v.Assertions, is)
 		v.add(a.failure())
 	}
 	r.Verdict = v
@@ -220,7 +225,7 @@ func exitCode(v Verdict, strict bool) int {
 		return exit.Invalid
 	case v.Assertions == Fail:
 		return exit.Assert
-	case slices.Contains(v.Codes, reason.CannotTell):
+	case v.Assertions == Undecided, slices.Contains(v.Codes, reason.CannotTell):
 		return exit.Undecided
 	}
 	return exit.OK

@@ -35,7 +35,7 @@ func TestVerdict(t *testing.T) {
 			reasons: []string{`assert "quick" does not hold: a < 1, with a = 2`},
 		},
 		{
-			name: "assert not decided", completeness: Complete, validity: Valid, assertions: Fail, exit: 1,
+			name: "assert not decided", completeness: Complete, validity: Valid, assertions: Undecided, exit: 7,
 			asserts: []AssertResult{{Name: "quick", Reason: "no plateau"}},
 			reasons: []string{`assert "quick" could not be decided: no plateau`},
 		},

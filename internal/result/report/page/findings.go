@@ -80,8 +80,8 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 			same = append(same, brief(f.Variant))
 		case f.Undecided():
 			unknown = append(unknown, brief(f.Variant))
-			if f.Code != "undecided" { // else the answer says why
-				whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
+			if f.Code != "undecided" || f.P != nil { // else the answer says why
+				whys = append(whys, strings.TrimLeft(strings.TrimPrefix(f.Finding, "cannot tell"), ": "))
 			}
 		default:
 			none = append(none, brief(f.Variant))

@@ -142,6 +142,7 @@ type runView struct {
 	Plan, ID      string
 	Facts         []string
 	Machine       []string
+	Answer        string // in a line, to what the plan asks
 	Class         string // of the verdict
 	Word          string
 	Verdict       []string
@@ -191,6 +192,9 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	v := &runView{
 		Key: key, Over: "loadgen report", Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
 		WithoutDetail: s.Detail == nil,
+	}
+	if all := words.Answers(r); len(all) > 0 {
+		v.Answer = all[0]
 	}
 	v.Reasons = words.Ends(r)
 	for _, a := range r.Asserts {
@@ -250,6 +254,8 @@ func newAssertView(a run.AssertResult, soFar bool) assertView {
 	case soFar && a.OK == nil: // whatever is missing may still come
 		v.Word, v.Class = "open", "suspect"
 		return v
+	case a.OK == nil:
+		v.Word, v.Class = "undecided", "suspect"
 	default:
 		v.Word, v.Class = "FAIL", "invalid"
 	}

@@ -51,6 +51,9 @@ func Judgement(x *run.Experiment) []string {
 	if x.Verdict.Assertions == run.Fail {
 		sentences = append(sentences, "Asserts FAILED.")
 	}
+	if x.Verdict.Assertions == run.Undecided {
+		sentences = append(sentences, "Asserts could not be decided.")
+	}
 	if len(x.Logs) > 0 {
 		sentences = append(sentences, "Logs: "+strings.Join(x.Logs, "; ")+".")
 	}

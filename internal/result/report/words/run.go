@@ -76,7 +76,7 @@ func Machine(e *machine.Environment) []string {
 	return machine
 }
 
-// Passed says whether an assert held. An undecided one did not.
+// Passed says whether an assert is known to hold.
 func Passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
 
 // Verdict returns the verdict in sentences.
@@ -113,7 +113,8 @@ func Standing(r *run.Run) string {
 
 // Ends returns why a run got no further.
 func Ends(r *run.Run) []string {
-	rest := Failures(r.Asserts)
+	failed, undecided := Failures(r.Asserts)
+	rest := failed + undecided
 	for _, ph := range r.Phase {
 		rest += len(ph.Reasons)
 	}
@@ -131,11 +132,14 @@ func Unmet(a run.AssertResult) string {
 
 // assertions sums up the asserts in a sentence.
 func assertions(all []run.AssertResult) []string {
-	switch n, failed := len(all), Failures(all); {
+	n := len(all)
+	switch failed, undecided := Failures(all); {
 	case n == 0:
 		return nil
 	case failed > 0:
 		return []string{quantity.Thousands(failed) + " of " + quantity.Count(n, "assert") + " FAILED."}
+	case undecided > 0:
+		return []string{quantity.Thousands(undecided) + " of " + quantity.Count(n, "assert") + " could not be decided."}
 	case n == 1:
 		return []string{"Its assert holds."}
 	default:
@@ -143,14 +147,17 @@ func assertions(all []run.AssertResult) []string {
 	}
 }
 
-// Failures counts the asserts that did not hold.
-func Failures(all []run.AssertResult) (n int) {
+// Failures counts the asserts that do not hold, and those that could not be decided.
+func Failures(all []run.AssertResult) (failed, undecided int) {
 	for _, a := range all {
-		if !Passed(a) {
-			n++
+		switch {
+		case a.OK == nil:
+			undecided++
+		case !*a.OK:
+			failed++
 		}
 	}
-	return n
+	return failed, undecided
 }
 
 // Worker describes a worker, and what it used.
