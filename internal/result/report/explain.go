@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 )
 
@@ -20,7 +21,15 @@ func Explain(w io.Writer, codes []string, opts Options) error {
 			e, ok = words.Figure(code)
 		}
 		if !ok {
-			return fmt.Errorf("no reason has the code %q, and no figure that path: loadgen explain lists all codes", code)
+			var known []string
+			for _, e := range words.Explanations() {
+				known = append(known, e.Code)
+			}
+			near := dialect.DidYouMean(code, known)
+			if near != "" {
+				near = " Did you mean " + near + "?"
+			}
+			return fmt.Errorf("no reason has the code %q, and no figure that path.%s loadgen explain lists all codes", code, near)
 		}
 		if i > 0 {
 			p.line("")
