@@ -9,6 +9,7 @@ import (
 type Link struct {
 	Endpoint string   // as the plan writes it: host:port, or the path of a Unix socket; "" for a codec that several connections share
 	Others   []string // all of the target's endpoints, in the same form
+	Ring     bool     // keys are placed by the servers' Points, if the driver is a [Replicator]
 	Run      string   // the run's id, which distinguishes its keys and names from another run's; "" outside a run
 	Config   any      // of NewConfig's type, and valid
 	Forms    []Form   // the ops that the plan words itself, if the driver is a form.Former

@@ -244,6 +244,21 @@ func TestIdentify(t *testing.T) {
 	_, err = Driver{}.Identify(t.Context(), dial(t, n), driver.Link{Config: &Config{Points: 1}, Endpoint: at, Others: []string{at, "127.0.0.1:1"}})
 	require.ErrorContains(t, err, "/registry lists "+at+", and not 127.0.0.1:1")
 
+	n.Join([]string{serve(t, cachenode.Space{N: 3, W: 2, R: 1}).Addr().String()})
+	link := driver.Link{Config: &Config{Points: 1}, Endpoint: at, Others: []string{at}}
+	_, listed, err := registry(dial(t, n), at)
+	for ; err == nil && len(listed) < 2; _, listed, err = registry(dial(t, n), at) {
+		time.Sleep(time.Millisecond)
+	}
+	require.NoError(t, err)
+	other := without(listed, []string{at})[0]
+	id, err = Driver{}.Identify(t.Context(), dial(t, n), link)
+	require.NoError(t, err)
+	require.Equal(t, "its space has servers that are no endpoints, and copy values: "+other, id[driver.Note])
+	link.Ring = true
+	_, err = Driver{}.Identify(t.Context(), dial(t, n), link)
+	require.ErrorContains(t, err, "/registry also lists "+other)
+
 	early := serve(t, cachenode.Space{N: 3, W: 2, R: 1, Build: "2009-04-08"})
 	id, err = Driver{}.Identify(t.Context(), dial(t, early), driver.Link{Config: Driver{}.NewConfig()})
 	require.NoError(t, err)

@@ -31,10 +31,13 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	}
 	var id map[string]string
 	err = driver.Interruptible(ctx, conn, func() (err error) {
-		if err = meet(ctx, conn, link, cfg.Ready); err != nil {
+		strays, err := meet(ctx, conn, link, cfg.Ready)
+		if err != nil {
 			return err
 		}
-		id, err = describe(conn, link.Endpoint)
+		if id, err = describe(conn, link.Endpoint); err == nil && len(strays) > 0 {
+			id[driver.Note] = strings.TrimPrefix(id[driver.Note]+"; its space has servers that are no endpoints, and copy values: "+strings.Join(strays, ", "), "; ")
+		}
 		return err
 	})
 	if err != nil {
@@ -43,29 +46,41 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	return id, nil
 }
 
-// meet waits until the server lists all endpoints of the target.
-func meet(ctx context.Context, conn net.Conn, link driver.Link, patience time.Duration) error {
+// meet waits until the server lists all endpoints of the target and, if the ring places keys, no other server. It returns those that are no endpoints.
+func meet(ctx context.Context, conn net.Conn, link driver.Link, patience time.Duration) (strays []string, err error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		_, listed, err := registry(conn, link.Endpoint)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		missing := slices.DeleteFunc(slices.Clone(link.Others), func(at string) bool { return slices.Contains(listed, at) })
-		if len(missing) == 0 {
-			return nil
+		missing, strays := without(link.Others, listed), without(listed, link.Others)
+		if len(link.Others) == 0 {
+			strays = nil // the caller does not say which are endpoints
+		}
+		if len(missing) == 0 && (len(strays) == 0 || !link.Ring) {
+			return strays, nil
 		}
 		select {
 		case <-time.After(askPause):
 		case <-waiting.Done():
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return nil, ctx.Err()
 			}
-			return fmt.Errorf("/registry lists %s, and not %s, for %v: start all servers of the space before the run, and write endpoints as it lists them",
+			if len(missing) == 0 {
+				return nil, fmt.Errorf("/registry also lists %s: keys on its part of the ring would go elsewhere than the servers' own clients send them: add it to endpoints, or write placement = \"ketama\"",
+					strings.Join(strays, ", "))
+			}
+			return nil, fmt.Errorf("/registry lists %s, and not %s, for %v: start all servers of the space before the run, and write endpoints as it lists them",
 				strings.Join(listed, ", "), strings.Join(missing, ", "), patience)
 		}
 	}
+}
+
+// without returns the addresses of all that are not among some.
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return slices.Contains(some, at) })
 }
 
 // registry asks which nodes a server lists.
