@@ -4,7 +4,8 @@
 //	memory(n) = fixed + item·n + table(n)
 //
 // The table is Redis' hash table of keys. It has a power of two of places of 8 bytes each, and doubles once it is full, so that it takes 8 to 16
-// bytes per item. Its size is known, and is subtracted from each figure. The rest is a straight line, fitted by least squares; the slope's 95 %
+// bytes per item. Its size is known, and is subtracted from each figure, unless the figures lie straighter without: other servers speak Redis' protocol
+// and have no such table. The rest is a straight line, fitted by least squares; the slope's 95 %
 // interval is by Student's t.
 package footprint
 
@@ -97,7 +98,7 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 	if len(p.Items) < leastPoints {
 		return nil, errors.New("fewer than five measurements")
 	}
-	l := f.line(p.Items, p.Memory, 1)
+	l := p.fields.fit(p.Items, p.Memory, 1)
 	p.Item, p.ItemHalf, p.Fixed = l.Slope, l.Half, l.At0
 	if len(beside) == len(p.Items) {
 		l := stat.LineThrough(p.Items, beside, 0.05)
@@ -111,6 +112,19 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 		return nil, fmt.Errorf("%s does not grow with the items: from %s to %s%s", f.Memory, quantity.Bytes(int64(p.Memory[0])), quantity.Bytes(int64(p.Memory[len(p.Memory)-1])), still)
 	}
 	return p, nil
+}
+
+// fit fits a line to the memory of that many nodes, which share the items. If it is straighter without their tables of keys, they have none
+// of that kind.
+func (f *Fields) fit(items, memory []float64, nodes int) stat.Line {
+	with := f.line(items, memory, nodes)
+	bare := *f
+	bare.Table = false
+	if without := bare.line(items, memory, nodes); without.Half < with.Half {
+		*f = bare
+		return without
+	}
+	return with
 }
 
 // line fits a line to the memory of that many nodes, which share the items, less their tables of keys.
@@ -164,7 +178,7 @@ func (f Fields) Rising(items, memory []float64, nodes int) (PerItem, error) {
 	if len(x) < leastPoints {
 		return PerItem{}, fmt.Errorf("%s while the store filled, of %d needed: write a shorter every, populate { sessions = 1, pipeline = 1 }, or more keys", quantity.Count(uint64(len(x)), "usable probe"), leastPoints)
 	}
-	l := f.line(x, y, nodes)
+	l := f.fit(x, y, nodes)
 	half := l.Half + 1.5*f.step(x, y, nodes, l.Slope)/(x[len(x)-1]-x[0])
 	if l.Slope-half <= 0 {
 		if f.Still != "" && y[0] == y[len(y)-1] {

@@ -37,6 +37,17 @@ func filled(points []int64, fields footprint.Fields, memory, beside func(n float
 	return r, phases
 }
 
+// A server that calls itself Redis, and has no such table of keys, takes what its memory says.
+func TestFootprintWithoutATable(t *testing.T) {
+	fields, _ := footprint.Of("redis")
+	points := footprint.Points(1 << 17)
+	r, phases := filled(points, fields, func(n float64) float64 { return 5e6 + 100*n }, func(n float64) float64 { return 100 * n }, 0)
+	p, err := footprint.New(r, "server", phases, points, fields)
+	require.NoError(t, err)
+	require.InDelta(t, 100, p.Item, 1e-6)
+	require.InDelta(t, 5e6, p.Fixed, 1)
+}
+
 // Points lie where a table that doubles has moved its entries.
 func TestPoints(t *testing.T) {
 	require.Equal(t, []int64{27852, 31129, 55705, 62259, 111411, 124518}, footprint.Points(1<<17))
