@@ -171,7 +171,7 @@ func shortObserved(t *testing.T, lasts string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "plans", "observed.hcl"))
 	require.NoError(t, err)
-	return strings.NewReplacer(`duration = "2s"`, `duration = "`+lasts+`"`, "repeat = 3", "repeat = 1").Replace(string(text))
+	return strings.NewReplacer(`duration = "2s"`, `duration = "`+lasts+`"`, "repeat = 5", "repeat = 1").Replace(string(text))
 }
 
 // The example in plans observes a real server.
