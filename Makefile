@@ -28,6 +28,7 @@ lint: ## gofumpt, staticcheck and actionlint (versions in tools/go.mod), go.mod 
 	$(tool) staticcheck ./...
 	$(tool) actionlint -shellcheck= -pyflakes=
 	go mod tidy -diff
+	go -C tools/packages mod tidy -diff # it has the dependencies of loadgen, too
 
 fmt: ## format with gofumpt, and the plans
 	$(tool) gofumpt -w .
