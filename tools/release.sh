@@ -9,6 +9,6 @@ for arch in amd64 arm64; do
 	CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOFLAGS= go build -trimpath -buildvcs=auto -ldflags '-s -w -buildid=' -o "$out" ./cmd/loadgen
 	go run -C tools ./sbom "$PWD/$out" >"$out.cdx.json"
 done
-go run -C tools/packages . "$PWD/dist" | cat # help texts are not wrapped for a terminal
+go run -C tools/packages . "$PWD/dist" >/dev/null # not a terminal, to whose width help texts would be wrapped
 (cd dist && sha256sum loadgen* >SHA256SUMS && sha256sum --quiet -c SHA256SUMS)
 ls -l dist
