@@ -15,6 +15,7 @@ type Why struct {
 const (
 	AllMissed         Code = "all_missed"         // none of many reads found what it asked for
 	CannotTell        Code = "cannot_tell"        // what was measured does not answer what was asked; alone, it makes the exit code 7
+	CacheAway         Code = "cache_away"         // a cache gave no answer, and gets went to its source
 	ClientBound       Code = "client_bound"       // the generator's loop was so busy that the figures measure it, not the target
 	ClocksApart       Code = "clocks_apart"       // the loading workers' clocks are too far apart for the length of the plateau
 	CpuQuota          Code = "cpu_quota"          // a CPU quota kept the generator from running

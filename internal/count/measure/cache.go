@@ -12,14 +12,16 @@ type Cache struct {
 	Uncached             uint64 // values that the cache refused
 	Evictions            uint64 // entries that made room for others
 	Cleared              uint64 // how often a cache was emptied
+	Unavailable          uint64 // gets that the cache did not answer; Gets does not count them
 	Entries, Bytes       int64
 	Caches               uint64 // number of caches
 }
 
 // counts lists the counts that add up.
-func (c *Cache) counts() [12]*uint64 {
+func (c *Cache) counts() [13]*uint64 {
 	return [...]*uint64{
 		&c.Gets, &c.Hits, &c.Misses, &c.Loads, &c.LoadTime, &c.Coalesced, &c.Blocked, &c.BlockedTime, &c.Uncached, &c.Evictions, &c.Cleared, &c.Caches,
+		&c.Unavailable, // the last: without it, the counts are those of builds before it
 	}
 }
 

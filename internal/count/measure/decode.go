@@ -148,15 +148,19 @@ func (t *Totals) decode(r *reader) {
 // cache reads the counts of caches.
 func (r *reader) cache(c *Cache) {
 	*c = Cache{}
+	counts := c.counts()
+	kept := counts[:]
 	switch there := r.Byte(); there {
 	case 0:
 		return
-	case 1:
+	case 1: // of an older build
+		kept = kept[:len(kept)-1]
+	case 2:
 	default:
 		r.Fail("caches: a mark of %d", there)
 		return
 	}
-	for _, n := range c.counts() {
+	for _, n := range kept {
 		*n = r.Uvarint()
 	}
 	c.MostLoads = r.Uvarint()

@@ -125,7 +125,7 @@ func (c *Cache) append(b []byte) []byte {
 	if *c == (Cache{}) {
 		return append(b, 0)
 	}
-	b = append(b, 1)
+	b = append(b, 2)
 	for _, n := range c.counts() {
 		b = binary.AppendUvarint(b, *n)
 	}

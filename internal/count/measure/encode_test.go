@@ -8,12 +8,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/loadgen/loadgen/internal/base/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -385,4 +387,17 @@ func FuzzDecodeSnapshot(f *testing.F) {
 		}
 		require.Equal(t, b[:len(b)-len(rest)], bytesOf(t, &into), "one form for one state")
 	})
+}
+
+// Counts of caches from before some of them were counted as unavailable can still be read.
+func TestCachesOfAnOlderBuild(t *testing.T) {
+	want := Cache{Gets: 5, Hits: 4, Misses: 1, Loads: 1, Caches: 2, MostLoads: 1, Entries: 3, Bytes: 300}
+	old := slices.Delete(want.append(nil), 13, 14) // what Unavailable takes
+	old[0] = 1
+	r := &reader{Reader: varint.Reader{Rest: old}}
+	var got Cache
+	r.cache(&got)
+	require.NoError(t, r.Err)
+	require.Empty(t, r.Rest)
+	require.Equal(t, want, got)
 }

@@ -129,6 +129,7 @@ func (t *inside) count(into *measure.Cache) {
 		now.Cleared += c.cleared
 	}
 	if p, ok := t.lane.programs.Program.(*op.Through); ok {
+		now.Unavailable = p.Unavailable
 		now.Gets, now.Hits, now.Misses, now.Loads, now.Coalesced, now.Uncached = p.Gets, p.Hits, p.Misses, p.Loads, p.Coalesced, p.Uncached
 	}
 	change := now.Less(&t.before)

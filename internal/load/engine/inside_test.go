@@ -68,13 +68,13 @@ func (b *bench) stocked(keys int) *virtualServer {
 	return source
 }
 
-// balanced checks what holds of every load through a cache that has ended: each get hits or misses, each miss loads or waits for another's load, and the
+// balanced checks what holds of every load through a cache that has ended: each get hits or misses, each miss, or get that the cache did not answer, loads or waits for another's load, and the
 // source was asked as often as there were loads.
 func balanced(t *testing.T, got *measure.Totals, seed int) {
 	t.Helper()
 	c := got.Cache
 	require.Equal(t, c.Gets, c.Hits+c.Misses, "seed %d", seed)
-	require.Equal(t, c.Misses, c.Loads+c.Coalesced, "seed %d", seed)
+	require.Equal(t, c.Misses+c.Unavailable, c.Loads+c.Coalesced, "seed %d", seed)
 	asked := got.Request(1, driver.Get)
 	require.Equal(t, c.Loads, asked.Sent+asked.Refused, "seed %d", seed)
 }
@@ -143,7 +143,7 @@ func TestCachesOfManyServers(t *testing.T) {
 		got := b.run(worker.Load)
 		c := got.Cache
 		require.Equal(t, c.Gets, c.Hits+c.Misses, "seed %d", seed)
-		require.Equal(t, c.Misses, c.Loads+c.Coalesced, "seed %d", seed)
+		require.Equal(t, c.Misses+c.Unavailable, c.Loads+c.Coalesced, "seed %d", seed)
 		require.EqualValues(t, 180, got.Ops[driver.Get].Due+got.Ops[driver.Put].Due)
 		require.Zero(t, got.Ops[driver.Get].InFlight+got.Ops[driver.Put].InFlight)
 		if faults {
@@ -297,4 +297,17 @@ func TestFlush(t *testing.T) {
 		at := b.l.origin + int64(time.Second)
 		require.Equal(t, []measure.Event{{Times: 1, First: at, Last: at}}, got.Events, scope)
 	}
+}
+
+// While a source is away, slots behind a cache wait as others do, instead of failing one get after another.
+func TestSlotsBehindACacheWaitForTheSource(t *testing.T) {
+	b := newBench(t, throughPlan(t, "scope = \"shared\"\n memory = \"600B\"", "count = 1000", "ops = { get = 1 }\n closed {\n sessions = 2\n duration = \"2s\"\n}"), "load", 0)
+	source := b.stocked(1000)
+	source.latency = func(int) time.Duration { return time.Millisecond }
+	b.after(500*time.Millisecond, func() { source.down = true; source.sever() })
+	b.after(1500*time.Millisecond, func() { source.down = false })
+	got := b.run(worker.Load)
+	balanced(t, &got, 0)
+	require.Positive(t, badOps(&got))
+	require.Less(t, badOps(&got), uint64(210), "each slot tries every 10 ms")
 }

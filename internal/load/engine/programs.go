@@ -238,7 +238,7 @@ func (p *programs) deliver(ev op.Event, now int64) {
 	case missed:
 		l.fills.put(s, sc, now)
 	case step.Done && !held:
-		l.proceed(s, sc, now, false)
+		l.proceed(s, sc, now, p.through != nil && ev.Kind == op.Refused && step.Outcome > driver.Miss) // else a slot whose source is away would not wait
 	}
 }
 

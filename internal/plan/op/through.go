@@ -56,9 +56,10 @@ func KindName(kind uint8) string { return kindNames[kind] }
 // Kinds lists the names of all kinds.
 func Kinds() []string { return kindNames[1:] }
 
-// CacheCounts are a program's counts of gets so far. Gets = Hits + Misses and, once all gets have ended, Misses = Loads + Coalesced.
+// CacheCounts are a program's counts of gets so far. Gets = Hits + Misses and, once all gets have ended, Misses + Unavailable = Loads + Coalesced.
 type CacheCounts struct {
 	Gets, Hits, Misses uint64
+	Unavailable        uint64 // gets that went on to the source because the cache gave no answer
 	Loads              uint64 // gets that asked the source
 	Coalesced          uint64 // misses that waited for another get's load, and did not load themselves
 	Uncached           uint64 // values that the cache refused
@@ -314,10 +315,14 @@ func (p *Through) missed(dst []driver.Request, o *Op, s *through) []driver.Reque
 	return p.load(dst, o, s)
 }
 
-// miss counts a get that missed, once.
+// miss counts a get that missed, or that the cache did not answer, once.
 func (p *Through) miss(s *through) {
 	if !s.waits {
 		s.waits = true
+		if s.barred {
+			p.Unavailable++
+			return
+		}
 		p.Gets++
 		p.Misses++
 	}

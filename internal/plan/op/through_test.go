@@ -212,7 +212,7 @@ func TestThroughSchedules(t *testing.T) {
 		c := w.program.CacheCounts
 		require.Zero(t, w.live, "seed %d", seed)
 		require.Equal(t, c.Gets, c.Hits+c.Misses, "seed %d", seed)
-		require.Equal(t, c.Misses, c.Loads+c.Coalesced, "seed %d: %+v", seed, c)
+		require.Equal(t, c.Misses+c.Unavailable, c.Loads+c.Coalesced, "seed %d: %+v", seed, c)
 		require.Equal(t, c.Loads, w.sent[op.TagLoad], "seed %d", seed)
 		require.Equal(t, gets, w.kinds[op.KindHit]+w.kinds[op.KindFilled]+w.kinds[op.KindWaited]+w.kinds[op.KindSource]+w.failed)
 		if !w.faults {

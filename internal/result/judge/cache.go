@@ -16,7 +16,7 @@ func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
 	}
 	p.Cache = &run.Cache{
 		Caches: c.Caches, Gets: c.Gets, Hits: c.Hits, Misses: c.Misses, Loads: c.Loads, LoadSeconds: seconds(int64(c.LoadTime)), MostLoads: c.MostLoads,
-		Coalesced: c.Coalesced, Blocked: c.Blocked, BlockedSeconds: seconds(int64(c.BlockedTime)), Uncached: c.Uncached,
+		Coalesced: c.Coalesced, Blocked: c.Blocked, BlockedSeconds: seconds(int64(c.BlockedTime)), Unavailable: c.Unavailable, Uncached: c.Uncached,
 		Entries: c.Entries, Bytes: c.Bytes, Evictions: c.Evictions, Cleared: c.Cleared,
 	}
 	if c.Gets == 0 {

@@ -50,6 +50,10 @@ func invariants() []invariant {
 			"it says `expect_lost = true`", true, (*phase).lostWrites,
 		},
 		{
+			reason.CacheAway, "the cache answers every get that reads through it",
+			"the cache is loadgen's own", false, (*phase).cacheAway,
+		},
+		{
 			reason.AllMissed, "some of 100 answered reads find what they ask for",
 			"the phase has `on_miss`; with `expect_hits = 0` it is only a note", false, (*phase).allMissed,
 		},
@@ -125,6 +129,23 @@ func (p *phase) lostWrites() []breach {
 	}
 	return breached(run.Invalid, []string{"verify"}, "%s of %s acknowledged writes are lost%s: if losses are what you look for, say verify { expect_lost = true }",
 		quantity.Thousands(v.Lost), quantity.Thousands(v.Keys), where)
+}
+
+// invalidAway is the share of gets that a cache may leave unanswered before its figures are those of another system.
+const invalidAway = 0.01
+
+// cacheAway finds gets that went to the source because the cache was not there.
+func (p *phase) cacheAway() []breach {
+	c := p.Cache
+	if c == nil || c.Unavailable == 0 {
+		return nil
+	}
+	all, v := c.Gets+c.Unavailable, run.Suspect
+	if float64(c.Unavailable) > invalidAway*float64(all) {
+		v = run.Invalid
+	}
+	return breached(v, append(p.each(rateFigures(), latencyFigures), "cache"), "the cache did not answer %s of %s: the source did, and the figures are in part those of a load without the cache",
+		quantity.Thousands(c.Unavailable), quantity.Count(all, "get"))
 }
 
 // fewReads is how many reads may all miss by chance, or because a load only tries something.

@@ -55,6 +55,10 @@ func cacheFigures() []Of[run.Phase] {
 			Says: "time from finding that load until it had ended or the get gave up, summed over these gets",
 		},
 		{
+			Name: "cache.unavailable", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Unavailable) }),
+			Says: "gets that the cache did not answer; the source did. `cache.gets` does not count them",
+		},
+		{
 			Name: "cache.uncached", Unit: "values", Float: of(func(c *run.Cache) *float64 { return number(c.Uncached) }),
 			Says: "values that the cache refused",
 		},

@@ -2,8 +2,8 @@ package run
 
 import "fmt"
 
-// Cache counts what happened in the caches that a phase's gets read through. gets = hits + misses and, once all gets have ended, misses = loads +
-// coalesced.
+// Cache counts what happened in the caches that a phase's gets read through. gets = hits + misses and, once all gets have ended, misses +
+// unavailable = loads + coalesced.
 type Cache struct {
 	Caches         uint64   `json:"caches"` // caches that loadgen keeps: one for each session, or for each worker
 	Gets           uint64   `json:"gets"`
@@ -17,6 +17,7 @@ type Cache struct {
 	Coalesced      uint64   `json:"coalesced"`       // misses that waited for another get's load, and asked nothing themselves
 	Blocked        uint64   `json:"blocked"`         // gets that found a load of their key under way
 	BlockedSeconds float64  `json:"blocked_seconds"` // their total wait
+	Unavailable    uint64   `json:"unavailable"`     // gets that the cache did not answer; gets does not count them
 	Uncached       uint64   `json:"uncached"`        // values that the cache refused
 	Entries        int64    `json:"entries"`         // entries at the phase's end, in all caches that loadgen keeps
 	Bytes          int64    `json:"bytes"`           // size of their keys and values

@@ -15,6 +15,9 @@ func Cache(ph *run.Phase) []string {
 	if c.HitRatio != nil {
 		parts = append(parts, quantity.Percent(*c.HitRatio)+" hits")
 	}
+	if c.Unavailable > 0 {
+		parts = append(parts, quantity.Thousands(c.Unavailable)+" found it unavailable")
+	}
 	if c.Loads > 0 {
 		parts = append(parts, quantity.Count(c.Loads, "load")+" of "+quantity.Duration(c.LoadSeconds/float64(c.Loads))+" on average, at most "+quantity.Thousands(c.MostLoads)+" at once")
 	}
