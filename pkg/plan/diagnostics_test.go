@@ -61,6 +61,15 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	require.Contains(t, more[0].Summary, "iterations = -1")
 }
 
+// A number of a flag is not rounded.
+func TestLargeNumberOfAFlag(t *testing.T) {
+	const odd = "9007199254740993" // 2^53 + 1
+	src := withVariable("variable \"x\" {\n  type = number\n  default = 1\n}", `"${var.x}"`)
+	p, diags := resolve(src, "plan.hcl", plan.Vars{Flags: []string{"x=" + odd}})
+	require.Empty(t, diags)
+	require.Equal(t, odd, p.Description)
+}
+
 // A File may be resolved again with other variables.
 func TestResolveTwice(t *testing.T) {
 	f, diags := plan.Parse([]byte(withVariable(`variable "x" { default = "a" }`, "var.x")), "plan.hcl", drivers())

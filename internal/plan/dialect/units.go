@@ -131,6 +131,9 @@ func ParseCount(text string) (int64, error) {
 	n, multiple, err := CutNumber(text)
 	factor, known := multiples[multiple]
 	n *= factor
+	if exact, e := strconv.ParseInt(text, 10, 64); e == nil && exact > 1<<53 {
+		known = false // n is rounded
+	}
 	if err != nil || !known || n != math.Trunc(n) || n > 1<<53 {
 		return 0, &Mistake{Quote(text) + " is not a whole number", writeCount}
 	}

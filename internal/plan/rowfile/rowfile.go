@@ -233,7 +233,11 @@ func (r *Reader) name() error {
 	}
 	r.head = false
 	for i, name := range r.names {
-		c := slices.IndexFunc(r.all, func(f field) bool { return strings.EqualFold(string(f.text), name) })
+		named := func(f field) bool { return strings.EqualFold(string(f.text), name) }
+		c := slices.IndexFunc(r.all, named)
+		if c >= 0 && slices.ContainsFunc(r.all[c+1:], named) {
+			return &Error{r.line, 1, fmt.Sprintf("column %q is there twice", name)}
+		}
 		if c < 0 && i < r.need {
 			return &Error{r.line, 1, fmt.Sprintf("no column %q: the first line names the columns, and there has to be %s", name, strings.Join(r.names[:r.need], ", "))}
 		}

@@ -87,6 +87,7 @@ func TestMistakesInTraces(t *testing.T) {
 		{"json", `{"time":1,"op":"get"}`, `1:1: no field "key"`},
 		{"json", `{"time":1e9,"op":"get","key":"a"}`, `1:9: time: "1e9" is not a number`},
 		{"json", "{\"time\":1,\"op\":\"get\",\"key\":\"a\"}\ntime,op,key\n", "2:2: no JSON: "},
+		{"csv", "op,key,time,TIME\n", `1:1: column "time" is there twice`},
 		{"csv", "op,b,key\n", `1:1: no column "time": the first line names the columns, and there has to be op, key, time`},
 		{"csv", "", "1:1: no line"},
 		{"parquet", "", "there are cache, csv, json and requests"},
