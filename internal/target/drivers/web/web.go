@@ -132,11 +132,12 @@ func host(cfg *Config, endpoint string) string {
 		return "localhost"
 	}
 	name, port, _ := net.SplitHostPort(endpoint)
-	switch {
-	case port != "80" && port != "443":
-		return endpoint
-	case strings.Contains(name, ":"):
-		return "[" + name + "]"
+	name, _, _ = strings.Cut(name, "%") // a zone means something on this machine alone (RFC 6874, section 4)
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]"
+	}
+	if port != "80" && port != "443" {
+		name += ":" + port
 	}
 	return name
 }

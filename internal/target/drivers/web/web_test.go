@@ -287,6 +287,13 @@ func TestShownAsItWillBeSent(t *testing.T) {
 	require.Equal(t, "POST /a%20b HTTP/1.1\nHost: HOST:PORT\nUser-Agent: loadgen\nX-N: 3\nContent-Length: 90\n"+strings.Repeat("v", 80)+"… (90 bytes)", text)
 }
 
+// TestHostHasNoZone and a port only if it is not the scheme's.
+func TestHostHasNoZone(t *testing.T) {
+	for endpoint, want := range map[string]string{"[::1%lo]:18081": "[::1]:18081", "[fe80::1%eth0]:80": "[fe80::1]", "h:81": "h:81", "h:443": "h"} {
+		require.Equal(t, want, host(new(Config), endpoint))
+	}
+}
+
 // TestRequestsAllocateNothing exchanges requests with a peer that always sends the same answer.
 func TestRequestsAllocateNothing(t *testing.T) {
 	near, far := net.Pipe()
