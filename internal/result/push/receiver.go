@@ -86,10 +86,12 @@ func (r *Receiver) String() string {
 	return (&url.URL{Scheme: r.url.Scheme, Host: r.url.Host, Path: r.url.Path}).String()
 }
 
-// Bounds of a request. A receiver's answer, of which a reason is shown, is cut off after maxAnswer bytes.
+// Bounds of a request. A receiver's answer, of which a reason is shown, is cut off after maxAnswer bytes; one with a longer
+// head than maxHead is an error.
 const (
 	maxSeries = 2000 // in a request
 	maxAnswer = 512
+	maxHead   = 64 << 10
 	waitLeast = 100 * time.Millisecond // before the first retry; it doubles
 	waitMost  = time.Second
 	maxAfter  = 60 // longest Retry-After that is waited for, in seconds
@@ -107,6 +109,8 @@ func newSender(to *Receiver) *sender {
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{RootCAs: to.CAs, MinVersion: tls.VersionTLS12},
 		MaxIdleConns:    1,
+
+		MaxResponseHeaderBytes: maxHead,
 	}}
 }
 
