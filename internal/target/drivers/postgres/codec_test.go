@@ -215,7 +215,7 @@ func TestForms(t *testing.T) {
 
 func TestFormsSayWhatToWrite(t *testing.T) {
 	for says, words := range map[string]*Form{
-		"sql is empty":                        {},
+		"sql is empty":                        {Request: Request{SQL: " ; -- nothing\n;"}},
 		"sql is BEGIN, whose transaction":     {Request: Request{SQL: "begin; select 1"}},
 		"sql is COPY, which is not a request": {Request: Request{SQL: " COPY t FROM STDIN"}},
 		"sql is SET, which changes":           {Request: Request{SQL: "SET work_mem = 1"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
@@ -121,7 +122,11 @@ func compile(f driver.Form) (*statement, error) {
 
 // checkSQL finds the errors that can be found without a server.
 func checkSQL(sql string) error {
-	words := strings.Fields(sql)
+	var words []string
+	for line := range strings.Lines(sql) {
+		code, _, _ := strings.Cut(line, "--")
+		words = append(words, strings.FieldsFunc(code, func(r rune) bool { return r == ';' || unicode.IsSpace(r) })...)
+	}
 	switch {
 	case len(words) == 0:
 		return errors.New("sql is empty: write a statement, with $1 and on for its parameters")
@@ -130,7 +135,7 @@ func checkSQL(sql string) error {
 	case strings.ContainsRune(sql, 0):
 		return errors.New("sql has a NUL character: leave it out")
 	}
-	first := strings.ToUpper(strings.TrimRight(words[0], ";"))
+	first := strings.ToUpper(words[0])
 	if why, ok := refused[first]; ok {
 		return fmt.Errorf("sql is %s, %s", first, why)
 	}
