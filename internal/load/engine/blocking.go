@@ -236,7 +236,12 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 	switch {
 	case err == nil:
 		call.size = len(call.reply.Value)
-		call.value = call.reply.Condense(call.value)
+		if call.size <= keptBuffer {
+			call.value = append(call.value[:0], call.reply.Value...)
+			call.reply.Value = call.value
+		} else {
+			call.value = call.reply.Condense(call.value)
+		}
 		call.conn.room.rest()
 		call.words = append(call.words[:0], call.reply.Message...)
 		call.reply.Message = call.words

@@ -104,7 +104,7 @@ func overExecutor(t testing.TB, d driver.Driver, config any, addr, executor stri
 	if _, dials := d.(driver.Dialer); dials {
 		pipeline = 1
 	}
-	g := &group{plan: &plan.Plan{Datasets: []*plan.Dataset{{}}}, side: side{target: target, driver: d}, executor: executor, phase: &plan.Phase{Target: "t", Closed: &plan.Closed{Clients: plan.Clients{Sessions: 1, Pipeline: pipeline}}}, sessions: 1, parts: 1}
+	g := &group{plan: &plan.Plan{Datasets: []*plan.Dataset{{}}}, side: side{target: target, driver: d, values: true}, executor: executor, phase: &plan.Phase{Target: "t", Closed: &plan.Closed{Clients: plan.Clients{Sessions: 1, Pipeline: pipeline}}}, sessions: 1, parts: 1}
 	require.NoError(t, g.locate(nil))
 	var err error
 	g.connect, err = sockets.NewConnector(e.dial, os.ReadFile, secure)

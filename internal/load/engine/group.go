@@ -123,7 +123,7 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 		return nil
 	}
 	g.partials.expected = g.plan.ReplyBytes(g.phase, g.sessions)
-	g.partials.usual = max(keptBuffer, 2*g.plan.LargestValue(g.phase))
+	g.partials.largest = g.plan.LargestValue(g.phase)
 	for _, x := range g.sides() {
 		if err := x.identify(ctx); err != nil {
 			return fmt.Errorf("target %q: %w", x.target.Name, err)

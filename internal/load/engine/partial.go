@@ -58,7 +58,7 @@ func (w *wire) letGo(c *wireConn) {
 	switch size := cap(c.in); {
 	case !c.mapped:
 		w.recycle(c.in)
-	case size <= w.partials.usual && w.spared+size <= w.partials.kept():
+	case size <= w.partials.usual() && w.spared+size <= w.partials.kept():
 		w.partials.give(size)
 		w.spares = append(w.spares, c.in[:0])
 		w.spared += size

@@ -27,7 +27,7 @@ func TestRepliesHaveTheRoomThatThePlanNeeds(t *testing.T) {
 // the loops share, and is given back once; what is kept for the next replies is bounded and nobody's; no reply loses its bytes.
 func TestMemoryOfIncompleteReplies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &partials{usual: keptBuffer, expected: rapid.SampledFrom([]int64{0, 3 * sparePartial}).Draw(t, "expected")}
+		p := &partials{expected: rapid.SampledFrom([]int64{0, 3 * sparePartial}).Draw(t, "expected")}
 		spared := rapid.SampledFrom([]int{0, keptBytes - keptBuffer}).Draw(t, "kept already")
 		var wires [2]*wire
 		for i := range wires {
@@ -106,7 +106,7 @@ func TestMemoryOfIncompleteReplies(t *testing.T) {
 
 // A long reply has the memory of the one before it.
 func TestMemoryOfTheNextReply(t *testing.T) {
-	w := &wire{l: new(loop), partials: &partials{usual: keptBuffer}}
+	w := &wire{l: new(loop), partials: new(partials)}
 	defer w.unmapAll()
 	c := &wireConn{in: make([]byte, 1)}
 	require.NoError(t, w.makeRoom(c))
@@ -125,7 +125,7 @@ func TestMemoryOfTheNextReply(t *testing.T) {
 
 // Buffers are kept for reuse: each up to a size, and all together up to another.
 func TestWhichBuffersAreKept(t *testing.T) {
-	w, b := &wire{partials: &partials{usual: keptBuffer}}, make([]byte, keptBuffer+1)
+	w, b := &wire{partials: new(partials)}, make([]byte, keptBuffer+1)
 	w.recycle(b)
 	require.Empty(t, w.bufs)
 	for n := range keptBytes/keptBuffer + 1 {

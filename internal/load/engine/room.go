@@ -21,7 +21,7 @@ const (
 // call its methods.
 type partials struct {
 	expected int64        // bytes that the plan's values need
-	usual    int          // the largest buffer, in bytes, that is kept for further replies
+	largest  int          // bytes of the plan's largest value
 	taken    atomic.Int64 // bytes that replies take now
 }
 
@@ -35,6 +35,9 @@ func (p *partials) take(more, there int) error {
 	return fmt.Errorf("a reply is longer than %d KiB, and all incomplete replies would take more than %d MiB: use fewer sessions, or say in the dataset how long values are",
 		there>>10, most>>20)
 }
+
+// usual is the largest buffer, in bytes, that is kept for further requests and replies.
+func (p *partials) usual() int { return max(keptBuffer, 2*p.largest) }
 
 // kept is how many bytes of buffers a loop keeps.
 func (p *partials) kept() int { return int(max(keptBytes, p.expected)) }
@@ -77,7 +80,7 @@ func (r *room) Grow(b []byte, n int) ([]byte, error) {
 
 // rest gives the memory back unless replies are likely to need as much again.
 func (r *room) rest() {
-	if cap(r.b) > r.all.usual {
+	if cap(r.b) > r.all.usual() {
 		r.close()
 	}
 }
