@@ -4,6 +4,7 @@
 // A policy is HCL, limited as plans are, with one argument per line:
 //
 //	targets          = ["10.0.0.0/8:6379", "cache.example:11211"]
+//	commands         = ["GET", "SET"]
 //	rate             = "200k/s"
 //	sessions         = 1000
 //	connections      = 4000
@@ -37,7 +38,8 @@ import (
 // Policy is what a worker may do. A nil Policy limits nothing, and neither does a limit of 0.
 type Policy struct {
 	Targets     []Place
-	Rate        float64 // requests per second
+	Commands    []string // first words of requests in a plan's own words, in capitals; nil for all but those that a rate does not bound
+	Rate        float64  // requests per second
 	Sessions    int
 	Connections int
 	Bytes       int64 // per second, both directions together
@@ -52,7 +54,7 @@ type Policy struct {
 // MaxSize is the longest text of a policy, in bytes.
 const MaxSize = 64 << 10
 
-var arguments = []string{"targets", "rate", "sessions", "connections", "bytes_per_second", "duration", "memory", "log_bytes", "lease", "files", "log_root"}
+var arguments = []string{"targets", "commands", "rate", "sessions", "connections", "bytes_per_second", "duration", "memory", "log_bytes", "lease", "files", "log_root"}
 
 // Parse parses the text of a policy.
 func Parse(src []byte, filename string) (*Policy, hcl.Diagnostics) {
@@ -84,6 +86,10 @@ func read(b *dialect.Block) *Policy {
 			continue
 		}
 		p.Targets = append(p.Targets, place)
+	}
+	b.Texts("commands", &p.Commands)
+	for i, word := range p.Commands {
+		p.Commands[i] = strings.ToUpper(word)
 	}
 	b.Rate("rate", &p.Rate)
 	dialect.Integer(b, "sessions", &p.Sessions)
@@ -150,6 +156,11 @@ func (p *Policy) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "%q", place)
 	}
 	b.WriteString("]\n")
+	if p.Commands == nil {
+		b.WriteString("# commands: not bounded\n")
+	} else {
+		fmt.Fprintf(&b, "commands = [%s]\n", strings.Join(quoted(p.Commands), ", "))
+	}
 	for _, bound := range p.bounds() {
 		if bound.n > 0 {
 			fmt.Fprintf(&b, "%s = %s\n", bound.name, bound.text)
@@ -188,6 +199,30 @@ func (p *Policy) lists(to netip.AddrPort, socket string) bool {
 	return slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(to, socket) })
 }
 
+// unbounded are commands of which one may do the work of thousands, besides EVAL… and FCALL….
+var unbounded = []string{"FLUSHALL", "FLUSHDB", "DO", "CALL"}
+
+// refuse says which of a phase's commands and statements the policy refuses, by their first words; nil if none. "" is a request that only its file
+// knows.
+func (p *Policy) refuse(commands []string) (refused []string) {
+	for _, word := range commands {
+		switch {
+		case p.Commands != nil && !slices.Contains(p.Commands, word):
+			refused = append(refused, fmt.Sprintf("commands: %q is not among them", word))
+		case p.Commands == nil && p.Rate > 0 && (slices.Contains(unbounded, word) || strings.HasPrefix(word, "EVAL") || strings.HasPrefix(word, "FCALL")):
+			refused = append(refused, fmt.Sprintf("commands: the rate does not bound what %s does: the node's owner can list it in commands", word))
+		}
+	}
+	return refused
+}
+
+func quoted(texts []string) (all []string) {
+	for _, text := range texts {
+		all = append(all, fmt.Sprintf("%q", text))
+	}
+	return all
+}
+
 // Need lists what a worker's part of a phase needs, as far as is known before it begins.
 type Need struct {
 	Rate        float64 // requests due per second; 0 for as fast as the target answers
@@ -195,6 +230,7 @@ type Need struct {
 	Connections int
 	Duration    time.Duration // 0 if the ops decide when it ends
 	LogBytes    int64
+	Commands    []string // first words, in capitals, of the requests in the plan's own words
 }
 
 // Check says which of the needs the policy refuses, by the names of its arguments; nil if none.
@@ -203,7 +239,7 @@ func (p *Policy) Check(n Need) error {
 		return nil
 	}
 	asked := (&Policy{Rate: n.Rate, Sessions: n.Sessions, Connections: n.Connections, Duration: n.Duration, LogBytes: n.LogBytes}).bounds()
-	var refused []string
+	refused := p.refuse(n.Commands)
 	for i, allowed := range p.bounds() {
 		if allowed.n > 0 && asked[i].n > allowed.n {
 			refused = append(refused, fmt.Sprintf("%s: %s is more than %s", allowed.name, strings.Trim(asked[i].text, `"`), strings.Trim(allowed.text, `"`)))

@@ -23,6 +23,7 @@ func parse(t *testing.T, text string) *policy.Policy {
 const whole = `
 targets          = ["10.0.0.0/8:6379", "[2001:db8::/32]:6379-6400", "127.0.0.1:7000", "unix:///run/redis.sock"]
 rate             = "200k/s"
+commands         = ["get", "SET"]
 sessions         = 1000
 connections      = 4000
 bytes_per_second = "500MB"
@@ -40,7 +41,7 @@ func TestPolicyIsReadAndPrinted(t *testing.T) {
 	targets := p.Targets
 	p.Targets = nil
 	require.Equal(t, &policy.Policy{
-		Rate: 200_000, Sessions: 1000, Connections: 4000, Bytes: 500e6, Duration: 90 * time.Minute, Memory: 4 << 30, LogBytes: 64 << 30,
+		Commands: []string{"GET", "SET"}, Rate: 200_000, Sessions: 1000, Connections: 4000, Bytes: 500e6, Duration: 90 * time.Minute, Memory: 4 << 30, LogBytes: 64 << 30,
 		Lease: 30 * time.Second, Files: "/srv/files", LogRoot: "/mnt/pmem",
 	}, p)
 	p.Targets = targets

@@ -25,6 +25,7 @@ type Wording struct {
 	Requests bool             // its keys are whole requests, from a file in the form "vegeta"
 	Key      string           // template of the key that it concerns; "" if there is none, or it is unknown
 	Reads    Reading          // whether it only reads
+	Command  string           // the first word of its requests, in capitals: a command, a statement, a method; "" if only their file tells
 }
 
 // Reading says whether a request only reads, and what its reply tells.

@@ -64,7 +64,7 @@ func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 	if err != nil {
 		return form.Wording{}, err
 	}
-	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}}
+	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}, Command: strings.ToUpper(firstWords(s.sql)[0])}
 	for _, p := range s.parameters {
 		w.Take(p.Template)
 	}
@@ -120,13 +120,18 @@ func compile(f driver.Form) (*statement, error) {
 	return s, nil
 }
 
-// checkSQL finds the errors that can be found without a server.
-func checkSQL(sql string) error {
-	var words []string
+// firstWords returns the words of a statement without comments to the end of a line.
+func firstWords(sql string) (words []string) {
 	for line := range strings.Lines(sql) {
 		code, _, _ := strings.Cut(line, "--")
 		words = append(words, strings.FieldsFunc(code, func(r rune) bool { return r == ';' || unicode.IsSpace(r) })...)
 	}
+	return words
+}
+
+// checkSQL finds the errors that can be found without a server.
+func checkSQL(sql string) error {
+	words := firstWords(sql)
 	switch {
 	case len(words) == 0:
 		return errors.New("sql is empty: write a statement, with $1 and on for its parameters")

@@ -74,7 +74,8 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 	for _, t := range a.args {
 		w.Take(t)
 	}
-	w.Reads = readers[strings.ToUpper(a.args[0].String())]
+	w.Command = strings.ToUpper(a.args[0].String())
+	w.Reads = readers[w.Command]
 	if at := a.keyAt(); at < len(a.args) {
 		w.Key = a.args[at].String()
 	}

@@ -387,7 +387,7 @@ func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 	if err != nil {
 		return form.Wording{}, err
 	}
-	out := form.Wording{Stores: w.stores, Keyed: w.keyed, Fields: w.fields, Requests: w.whole}
+	out := form.Wording{Stores: w.stores, Keyed: w.keyed, Fields: w.fields, Requests: w.whole, Command: w.method}
 	for _, o := range []driver.Outcome{driver.OK, driver.Miss, driver.Conflict} {
 		if slices.Contains(w.outcomes[200:], o) {
 			out.Outcomes = append(out.Outcomes, o)
