@@ -1,8 +1,10 @@
 package command_test
 
 import (
+	"bufio"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -50,6 +52,57 @@ func TestIdleConnectionsThatTheServerClosed(t *testing.T) {
 			load := r.Phase["load"]
 			require.Equal(t, []uint64{20, 20}, []uint64{load.Op["get"].Due, load.Op["get"].Miss}, load.Errors)
 			require.Positive(t, load.Reconnects, "on a slow machine gets follow each other so closely that few find their connection closed")
+		})
+	}
+}
+
+// farewell is a server's TLS connection that says it is closed once it has been idle, and leaves the socket open.
+type farewell struct{ *tls.Conn }
+
+func (c farewell) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		_ = c.CloseWrite()                      // the client may have gone
+		_, _ = io.Copy(io.Discard, c.NetConn()) // until then
+	}
+	return n, err
+}
+
+// TestIdleConnectionsThatTheServerLeaves are reopened as those that it closes: TLS says that nothing more will come.
+func TestIdleConnectionsThatTheServerLeaves(t *testing.T) {
+	t.Parallel()
+	authority := servertest.NewAuthority(t)
+	issued := authority.Issue("127.0.0.1", time.Hour)
+	certificate, err := tls.LoadX509KeyPair(issued.Cert, issued.Key)
+	require.NoError(t, err)
+	for driver, talk := range map[string]func(net.Conn){
+		"redis": (&hostileServer{answer: says("$-1\r\n")}).talk,
+		"web": func(conn net.Conn) {
+			for in := bufio.NewReader(conn); ; {
+				line, err := in.ReadString('\n')
+				if err == nil && line == "\r\n" {
+					_, err = io.WriteString(conn, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+				}
+				if err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			addr := serve(t, func(conn net.Conn) {
+				talk(farewell{tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}})})
+			})
+			r := begin(t, idlePlan(`driver = "`+driver+`"
+	endpoints = ["`+addr+`"]
+	tls { ca = "`+authority.CA+`" }`, 4)).result(60 * time.Second)
+			load := r.Phase["load"]
+			require.Equal(t, []uint64{20, 20}, []uint64{load.Op["get"].Due, load.Op["get"].Miss}, load.Errors)
+			require.Positive(t, load.Reconnects)
 		})
 	}
 }

@@ -16,6 +16,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 )
@@ -189,9 +190,12 @@ type Progress struct {
 type Aside interface {
 	// Aside takes one message that answers no request from the front of b, which is not empty. It returns the message's length, 0 if it is
 	// incomplete, and an error if b begins with anything else, or if the endpoint ends the connection with it. The error, in the endpoint's words if
-	// there are any, is the reason why the connection is lost.
+	// there are any, is the reason why the connection is lost; it is ErrIdle if the endpoint says that it ends the connection for being idle.
 	Aside(b []byte) (n int, err error)
 }
+
+// ErrIdle is the end of a connection that the endpoint closes because it was idle. It is no fault: the connection is made again for the next request.
+var ErrIdle = errors.New("closed by the server because it was idle")
 
 // Batcher is a Wire whose codecs are BatchCodecs.
 type Batcher interface {

@@ -81,6 +81,7 @@ func (w *wire) own(c *wireConn, endpoint string) error {
 // connected greets the endpoint once the connection is made.
 func (w *wire) connected(c *wireConn) {
 	w.l.hold.release()
+	c.back()
 	if err := w.poll.Connected(c.fd); err != nil {
 		end := w.lane.side.endpoint(c.endpoint)
 		w.lose(c, end.Explain(err))
@@ -108,6 +109,7 @@ func (w *wire) connected(c *wireConn) {
 
 // raise opens the connection to requests.
 func (w *wire) raise(c *wireConn) {
+	c.back()
 	c.state = isUp
 	c.heard = w.l.clock.now()
 	w.inMaking--
@@ -116,11 +118,13 @@ func (w *wire) raise(c *wireConn) {
 	if c.wasUp {
 		w.l.rec.Reconnects++
 	}
-	c.wasUp = true
+	c.wasUp, c.rests = true, false
 	if c.held != nil {
 		c.out, c.held = c.held, nil
-		c.dirty = true
-		w.dirty = append(w.dirty, c)
+		if !c.dirty {
+			c.dirty = true
+			w.dirty = append(w.dirty, c)
+		}
 	}
 	w.probing[c.endpoint].probe = nil
 	w.follow()
@@ -179,7 +183,8 @@ func (w *wire) rest(c *wireConn) {
 	w.poll.Close(c.fd)
 	w.up--
 	c.link.session.links--
-	c.state, c.fd, c.blocked, c.wasUp = isDown, -1, false, false
+	c.state, c.fd, c.blocked, c.rests = isDown, -1, false, true
+	c.wasUp = c.wasUp && w.idle == 0 // the plan expects it
 	c.drop(w)
 }
 
@@ -252,7 +257,7 @@ func (c *wireConn) drop(w *wire) {
 	if c.held != nil {
 		w.recycle(c.held)
 	}
-	c.out, c.held, c.gone, c.lent, c.skipped, c.progress = nil, nil, 0, nil, skipped{}, driver.Progress{}
+	c.out, c.held, c.aside, c.gone, c.lent, c.skipped, c.progress = nil, nil, false, 0, nil, skipped{}, driver.Progress{}
 }
 
 func (w *wire) fire(t timer, now int64) {

@@ -156,7 +156,7 @@ func (o *piped) arrival(c *wireConn) int64 {
 // given size. If a request is split over two records, memcached 1.6 does not look at the requests behind it in the second record until more bytes
 // come.
 func (w *wire) split(c *wireConn, from, size int) {
-	if w.records {
+	if w.records && c.state == isUp {
 		c.split(from, size)
 	}
 }

@@ -15,30 +15,22 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	if w.room(c) == 0 {
 		return false
 	}
-	to := &c.held
-	if c.state == isUp {
-		w.touch(c)
-		to = &c.out
-	} else if c.held == nil {
-		c.held = w.buffer()
-	}
+	w.touch(c)
 	if req.Value != nil {
-		*to = w.fitting(*to, req.Value.Size)
+		c.out = w.fitting(c.out, req.Value.Size)
 	}
-	at := len(*to)
+	at := len(c.out)
 	if w.shared {
-		*to = w.writer.request(*to, req, &st.Op)
+		c.out = w.writer.request(c.out, req, &st.Op)
 	} else {
 		c.lastID++
 		req.ID = c.lastID
-		*to = c.request(*to, req)
+		c.out = c.request(c.out, req)
 	}
 	w.taint(c)
-	if c.state == isUp {
-		w.split(c, at, len(*to)-at)
-	}
-	w.l.rec.AddBytes(st.Verb, 0, len(*to)-at)
-	st.out += int64(len(*to) - at)
+	w.split(c, at, len(c.out)-at)
+	w.l.rec.AddBytes(st.Verb, 0, len(c.out)-at)
+	st.out += int64(len(c.out) - at)
 	c.queue.push(pending{st: st, start: &st.start, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, tag: req.Tag, asking: req.Asking, id: req.ID})
 	c.fresh++
 	return true
@@ -79,9 +71,25 @@ func (w *wire) touch(c *wireConn) {
 	if !c.dirty {
 		c.dirty = true
 		w.dirty = append(w.dirty, c)
+		if c.state != isUp {
+			c.swap()
+		}
 		if c.out == nil {
 			c.out = w.buffer()
 		}
+	}
+}
+
+// swap exchanges what is written now and what is written once the connection is up.
+func (c *wireConn) swap() {
+	c.out, c.held = c.held, c.out
+	c.aside = !c.aside
+}
+
+// back undoes a swap.
+func (c *wireConn) back() {
+	if c.aside {
+		c.swap()
 	}
 }
 
@@ -96,8 +104,13 @@ func (w *wire) flush() {
 	for i := 0; i < len(w.dirty); i++ { // a failed write can make other connections dirty
 		c := w.dirty[i]
 		c.dirty = false
+		waits := c.aside
+		c.back()
 		if c.broken != nil {
 			w.lose(c, c.broken)
+			continue
+		}
+		if waits {
 			continue
 		}
 		w.out.gathered(c)
@@ -119,6 +132,7 @@ func (w *wire) recall() {
 			ledger.Refused += uint64(p.n)
 			w.recalled[p.verb] += int64(p.n)
 		}
+		c.back()
 		c.handed, c.behind, c.fresh, c.dirty = 0, 0, 0, false
 	}
 	w.dirty = w.dirty[:0]

@@ -33,13 +33,13 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	switch {
 	case err == sockets.ErrAgain:
 		return false
+	case n == 0 && w.rests && w.mayRest(c):
+		w.l.hold.release()
+		w.rest(c)
+		return false
 	case err != nil:
 		w.l.hold.release()
 		w.lose(c, fmt.Errorf("read: %w", err))
-		return false
-	case n == 0 && w.rests && c.state == isUp && c.queue.len() == 0:
-		w.l.hold.release()
-		w.rest(c)
 		return false
 	case n == 0:
 		w.lose(c, io.EOF)
@@ -56,12 +56,21 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		w.l.feed.freed(w.session(c), n, now, false)
 	}
 	w.keep(c, rest)
-	if err != nil {
+	switch {
+	case err == nil:
+	case err == driver.ErrIdle && w.mayRest(c):
+		w.l.hold.release()
+		w.rest(c)
+		return false
+	default:
 		w.lose(c, err)
 		return false
 	}
 	return kept+n == len(room) || ended
 }
+
+// mayRest reports whether a connection may rest: nothing is owed on it.
+func (w *wire) mayRest(c *wireConn) bool { return w.alone && c.state == isUp && c.queue.len() == 0 }
 
 // parse handles the complete replies at the front of b and returns the rest.
 func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {

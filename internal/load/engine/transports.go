@@ -93,8 +93,8 @@ func (g *group) newWire(e *Engine, la *lane, d driver.Wire, limit int) (transpor
 		la.routes.codec = w.codec
 	}
 	_, closes := d.(driver.IdleCloser)
-	w.idle = int64(x.target.IdleTimeout)
-	w.rests = x.cluster == nil && (closes || w.idle > 0)
+	w.idle, w.alone = int64(x.target.IdleTimeout), x.cluster == nil
+	w.rests = w.alone && (x.target.TLS != nil || closes || w.idle > 0)
 	w.limit, w.timeout, w.partials = limit, int64(x.target.Timeout), &g.partials
 	return w, nil
 }

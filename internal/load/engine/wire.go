@@ -30,6 +30,7 @@ type wire struct {
 	codec    *guarded       // the codec of all connections, or the one that makes each connection's own
 	shared   bool           // codecs keep no connection state, and replies come in order
 	tags     bool           // replies come in any order
+	alone    bool           // its target is no cluster
 	rests    bool           // an idle connection that is closed stays down until it is needed
 	replies  []driver.Reply // the replies to a request with several keys
 	lane     *lane
@@ -85,6 +86,7 @@ type wireConn struct {
 	blocked  bool // the socket takes no more for now
 	dirty    bool // in wire.dirty
 	wasUp    bool
+	rests    bool // it was up and idle when the server closed it
 	fd       int
 	endpoint int
 	queue    queue           // requests whose replies are owed, in order
@@ -104,7 +106,8 @@ type wireConn struct {
 	handed   int // entries before those that were handed to the pipe, and whose start is not known yet
 	codec    *guarded
 	lastID   uint32 // the id of the last request
-	held     []byte // to be written once the connection is up for the first time
+	held     []byte // to be written once the connection is up
+	aside    bool   // out and held are exchanged until the next flush
 	cuts     []int  // offsets in out where another write begins; for pipes
 	greets   int    // replies still owed to the greeting
 	greetAll int
@@ -116,7 +119,7 @@ type wireConn struct {
 func newWire(la *lane, p sockets.Poller, codec driver.Codec) *wire {
 	l := la.l
 	w := &wire{
-		l: l, poll: p, codec: newGuarded(codec, &l.hold), lane: la, places: la.side.places(), partials: &partials{usual: keptBuffer},
+		l: l, poll: p, codec: newGuarded(codec, &l.hold), lane: la, places: la.side.places(), partials: new(partials),
 		ready: make([]sockets.Readiness, readyBatch),
 		rbuf:  make([]byte, readSize),
 		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
@@ -159,7 +162,7 @@ func (w *wire) room(c *wireConn) int {
 // coming reports whether a connection that is not up is being made for the first time, or again after a rest, so that requests may wait for it. It
 // dials a connection that rests, or that goes to a cluster node without slots so far.
 func (w *wire) coming(c *wireConn) bool {
-	if w.lane.routes == nil && !w.rests || c.wasUp || c.link.gone > 0 {
+	if !c.rests && (w.lane.routes == nil || c.wasUp) || c.link.gone > 0 {
 		return false
 	}
 	if c.state == isDown {
@@ -329,7 +332,7 @@ func (w *wire) fitting(b []byte, n int) []byte {
 }
 
 func (w *wire) recycle(b []byte) {
-	if cap(b) <= w.partials.usual && w.kept+cap(b) <= w.partials.kept() {
+	if cap(b) <= w.partials.usual() && w.kept+cap(b) <= w.partials.kept() {
 		w.kept += cap(b)
 		w.bufs = append(w.bufs, b[:0])
 	}

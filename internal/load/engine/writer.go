@@ -146,7 +146,7 @@ func (w *writer) encode(dst []byte, o *op.Op) []byte {
 // lend appends the request of an op with its value lent, and returns the request's size in bytes; 0 if it must be encoded.
 func (w *writer) lend(c *wireConn, o *op.Op) int {
 	v, f := &o.Value, &w.forms[o.Verb]
-	if !o.Verb.Stores() || f.free || v.Size < leastLent || v.Checked || !v.Text() || !w.lends || w.codec.layout == nil {
+	if !o.Verb.Stores() || f.free || c.aside || v.Size < leastLent || v.Checked || !v.Text() || !w.lends || w.codec.layout == nil {
 		return 0
 	}
 	if len(f.whole) == 0 && !w.form(f, o) {

@@ -316,6 +316,7 @@ func TestRequestsWaitForAFirstConnection(t *testing.T) {
 	for range 2 {
 		require.True(t, w.send(s, st, &driver.Request{Endpoint: 1, Verb: driver.Get, Key: st.Key}))
 	}
+	w.flush()
 	require.Equal(t, 4096, cap(c.held), "a buffer that was used before")
 	require.Equal(t, len(c.held), int(st.out))
 	require.Empty(t, w.dirty)

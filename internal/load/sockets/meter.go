@@ -2,6 +2,8 @@ package sockets
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/binary"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -41,6 +43,9 @@ func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
 	c := &metered{Conn: conn, meter: m, raw: rawOf(conn)}
 	c.look = c.poll
 	c.hear()
+	if _, ok := conn.(*tls.Conn); ok {
+		c.next = make([]byte, 4096)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open[c] = struct{}{}
@@ -97,7 +102,8 @@ type metered struct {
 	look  func(fd uintptr) // poll
 	heard int64            // when bytes last came, if connections may not idle for ever
 	asked [1]unix.PollFd
-	ended bool // the result of poll
+	next  []byte // what a TLS connection has not read; nil without TLS
+	ended bool   // the result of poll
 }
 
 // hear notes that the connection is not idle.
@@ -107,8 +113,8 @@ func (c *metered) hear() {
 	}
 }
 
-// Ended reports whether the far end has closed the connection, or will send nothing more on it, or whether it has idled for too long. It neither waits nor reads, so bytes that have
-// arrived do not matter, nor whether they are encrypted. The client that reads and writes may call it, and nobody else.
+// Ended reports whether the far end has closed the connection, or will send nothing more on it, or whether it has idled for too long. It neither waits
+// nor reads. Over TLS, a far end may say so and leave the connection beneath open. The client that reads and writes may call it, and nobody else.
 func (c *metered) Ended() bool {
 	if c.meter.idle > 0 && c.meter.now()-c.heard >= c.meter.idle {
 		return true
@@ -122,8 +128,31 @@ func (c *metered) Ended() bool {
 
 func (c *metered) poll(fd uintptr) {
 	c.asked[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLRDHUP}
+	if c.next != nil {
+		c.asked[0].Events |= unix.POLLIN
+	}
 	n, err := unix.Poll(c.asked[:], 0)
-	c.ended = n > 0 && err == nil
+	if n == 0 || err != nil {
+		return
+	}
+	if c.ended = c.asked[0].Revents&^unix.POLLIN != 0; !c.ended {
+		n, _, err := unix.Recvfrom(int(fd), c.next, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		c.ended = err == nil && bidsFarewell(c.next[:max(0, n)])
+	}
+}
+
+// bidsFarewell reports whether an alert is among TLS records that answer no request. In TLS 1.3 it looks like any data of 2 bytes, its type and its
+// tag (RFC 8446, sections 5.2 and 6.1); tickets, which are longer, may precede it.
+func bidsFarewell(records []byte) bool {
+	const head, alert, data, sealed = 5, 21, 23, 2 + 1 + 16
+	for len(records) >= head {
+		size := int(binary.BigEndian.Uint16(records[3:]))
+		if records[0] == alert || records[0] == data && size == sealed {
+			return true
+		}
+		records = records[min(len(records), head+size):]
+	}
+	return false
 }
 
 // rawOf returns the socket below a connection; nil if there is none.

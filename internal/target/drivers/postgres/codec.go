@@ -83,7 +83,10 @@ func (*codec) Aside(b []byte) (int, error) {
 	case kind == 'E':
 		_, body, n, err := message(b)
 		if err == nil && n > 0 {
-			err = readProblem(body).lost()
+			p := readProblem(body)
+			if err = p.lost(); string(p.code) == idled {
+				err = driver.ErrIdle
+			}
 		}
 		return 0, err
 	default:
@@ -123,6 +126,8 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 					return 0, err
 				}
 			}
+		case kind == 'I' && !done && !failed: // EmptyQueryResponse
+			done = true
 		case kind == 'C' && !done && !failed:
 			done = true
 			rows = max(rows, affected(body))

@@ -61,6 +61,7 @@ func (p problem) with(what string) []byte {
 func (p problem) lost() error { return fmt.Errorf("postgres: %s", p.text()) }
 
 const (
+	idled    = "57P05"                                                             // idle_session_timeout
 	unpooled = "write the server's endpoint, or pool_mode = session in the pooler" // one that changes servers between transactions loses statements
 	unworded = `write table in the target, or word the op: op "get" { request { sql = … } }`
 )
@@ -68,6 +69,7 @@ const (
 // remedies say what to do about an error, by its SQLSTATE or class: PostgreSQL's documentation, appendix A.
 var remedies = map[string]string{
 	"08":    "see the server's log",
+	"08P01": "see the server's log; a pooler takes no options in url: leave them out, or write ignore_startup_parameters = options in the pooler",
 	"22":    `write values that the column takes, such as a record`,
 	"23":    "write a statement or keys that keep the table's constraints",
 	"2BP01": "drop what depends on it first",
@@ -85,7 +87,7 @@ var remedies = map[string]string{
 	"55P03": "let nobody else lock the table during the load",
 	"57014": "raise the server's statement_timeout",
 	"57P01": "see who ends connections on the server",
-	"57P05": "raise idle_session_timeout, or use fewer sessions",
+	idled:   "raise idle_session_timeout, or use fewer sessions",
 	"57P03": "wait until the server has started",
 	"58":    "see the server's log and the kernel's (dmesg)",
 	"XX":    "see the server's log",
