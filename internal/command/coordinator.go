@@ -194,7 +194,7 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 		}
 	}
 	if f.worse != "" || f.budget != 0 {
-		return errors.New("--worse and --budget are for an experiment of a baseline and one variant: leave --once and --variant out, or loadgen versus A B writes such a plan")
+		return errors.New("--worse and --budget are for an experiment of a baseline and one variant: leave --once and --variant out")
 	}
 	p, err := text.plan(cmd.ErrOrStderr())
 	if err != nil {

@@ -45,10 +45,7 @@ by gzip or zstd, and their form is recognised.
 
 Every record becomes a request or is left out, and the command prints how many were left out, and why: commands of a connection, such as
 SUBSCRIBE; those that manage a server, such as CONFIG, unless --allow names them; secrets; what was not recorded whole.`,
-		Example: `  redis-cli monitor | head -n 100000 > monitor.txt
-  loadgen trace import monitor.txt -o shop
-  loadgen run shop.hcl -var 'endpoints=["127.0.0.1:6379"]'
-  tcpdump -i any -s 0 -w redis.pcap port 6379
+		Example: `  loadgen trace import monitor.txt -o shop
   loadgen trace import redis.pcap -o shop
   loadgen trace import access.log.1.gz access.log -o site
   loadgen trace import access.json --fields time=time,method=verb,uri=path -o site`,

@@ -23,8 +23,7 @@ func newTraceRecord() *cobra.Command {
 		Short: "Record what clients ask of a Redis or Valkey, for replay",
 		Long: `Record what clients ask of a Redis or Valkey by MONITOR, for --for, and write a trace and the plan that replays it, as trace import does. MONITOR costs
 the server about half as much processor time again while it runs. Ctrl-C ends the recording and keeps what there is.`,
-		Example: `  loadgen trace record redis://127.0.0.1:6379 --for 60s -o shop
-  loadgen run shop.hcl -var 'endpoints=["127.0.0.1:6380"]'`,
+		Example: `  loadgen trace record redis://127.0.0.1:6379 --for 60s -o shop`,
 		Args: one("address"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.record(cmd, args[0]) },
 	}
