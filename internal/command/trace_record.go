@@ -24,8 +24,8 @@ func newTraceRecord() *cobra.Command {
 		Long: `Record what clients ask of a Redis or Valkey by MONITOR, for --for, and write a trace and the plan that replays it, as trace import does. MONITOR costs
 the server about half as much processor time again while it runs. Ctrl-C ends the recording and keeps what there is.`,
 		Example: `  loadgen trace record redis://127.0.0.1:6379 --for 60s -o shop`,
-		Args: one("address"),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.record(cmd, args[0]) },
+		Args:    one("address"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.record(cmd, args[0]) },
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.stem, "output", "o", "", "write STEM.trace and STEM.hcl, with the path `STEM`")

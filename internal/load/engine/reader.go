@@ -33,7 +33,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	switch {
 	case err == sockets.ErrAgain:
 		return false
-	case n == 0 && w.rests && w.mayRest(c):
+	case (err != nil || n == 0) && w.rests && w.mayRest(c):
 		w.l.hold.release()
 		w.rest(c)
 		return false
