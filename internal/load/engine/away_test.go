@@ -115,7 +115,7 @@ func TestSessionsThatAreLost(t *testing.T) {
 
 // While one endpoint of several is away, sessions go on with the others. The time for which their slots pause after each op that is refused is lost.
 func TestAnEndpointOfSeveralIsLost(t *testing.T) {
-	p := redisPlan(t, 4, "", "ops = { get = 1 }\n max_bad = 1\n closed {\n sessions = 8\n duration = \"2s\"\n}")
+	p := redisPlan(t, 4, "", "ops = { get = 1 }\n expect_hits = 0\n max_bad = 1\n closed {\n sessions = 8\n duration = \"2s\"\n}")
 	b := newBench(t, p, "load", time.Millisecond)
 	b.after(time.Second, func() {
 		b.server(3).down = true

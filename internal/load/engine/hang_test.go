@@ -95,7 +95,7 @@ func TestRatesOfSlotsThatHang(t *testing.T) {
 		"iterations of one":           {"sessions = 1\n iterations = 1965", []hang{{from: 2 * s, to: 3 * s}}, 1571.7 / 4 * 5 / 6, most},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, redisPlan(t, 1, "timeout = \"20s\"", "ops = { get = 1 }\nclosed {\n"+c.closed+"\n}"), "load", 0)
+			b := newBench(t, redisPlan(t, 1, "timeout = \"20s\"", "ops = { get = 1 }\nexpect_hits = 0\nclosed {\n"+c.closed+"\n}"), "load", 0)
 			b.hangs(0, c.hangs...)
 			p := b.judged(judge.Measured{}, b.run(worker.Load))
 			require.InEpsilon(t, c.truth, *p.Op["get"].Answered, 0.015)

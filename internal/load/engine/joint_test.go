@@ -256,7 +256,7 @@ func TestRequestsLeaveOnceForEachSession(t *testing.T) {
 	var done []string
 	l := &loop{sessions: []*session{{}, {}}}
 	wireOf := func(places int) *wire {
-		w := &wire{l: l, places: places}
+		w := &wire{l: l, places: places, partials: new(partials)}
 		for i := range len(l.sessions) * places {
 			w.conns = append(w.conns, &wireConn{index: int32(i)}) // which are down, so that nothing else happens
 		}
@@ -281,7 +281,7 @@ func waiting(t *testing.T, piped bool) (c *clients, b *blocking, flushes *[]stri
 	if piped {
 		refuse := func(context.Context, int32) (net.Conn, error) { return nil, errors.New("nobody is there") }
 		pipes := sockets.NewPipes(l.clock.now, func(int64) bool { return false }, refuse)
-		w := &wire{l: l, poll: pipes, places: 1, conns: []*wireConn{{}}, ready: make([]sockets.Readiness, 1)}
+		w := &wire{l: l, poll: pipes, places: 1, conns: []*wireConn{{}}, ready: make([]sockets.Readiness, 1), partials: new(partials)}
 		w.out = newOutlet(w, pipes)
 		l.poll, l.lanes = pipes, append(l.lanes, &lane{tr: w})
 	}

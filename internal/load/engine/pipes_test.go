@@ -327,7 +327,7 @@ func TestHowRequestsLeaveAPipe(t *testing.T) {
 		fd, err := p.Connect(nil, 0)
 		require.NoError(t, err)
 		synctest.Wait()
-		w := &wire{l: new(loop), poll: p, ready: make([]sockets.Readiness, 1)}
+		w := &wire{l: new(loop), poll: p, ready: make([]sockets.Readiness, 1), partials: new(partials)}
 		o := newOutlet(w, p)
 		c := &wireConn{fd: fd}
 		gather := func() {

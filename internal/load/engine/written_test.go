@@ -49,7 +49,7 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		sock := &narrow{most: rapid.SampledFrom([]int{700, 9000, 50_000, 10_000_000}).Draw(t, "most")}
-		w := &wire{poll: sock, codec: newGuarded(codec, new(hold))}
+		w := &wire{poll: sock, codec: newGuarded(codec, new(hold)), partials: new(partials)}
 		c := &wireConn{state: isUp, codec: w.codec}
 		w.out, w.writer = newOutlet(w, sock), newWriter(w.codec, true)
 		var want []byte
@@ -78,7 +78,7 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 // is reused.
 func TestRequestsLeaveBitByBit(t *testing.T) {
 	sock := &narrow{most: 1000}
-	w := &wire{poll: sock}
+	w := &wire{poll: sock, partials: new(partials)}
 	w.out = newOutlet(w, sock)
 	c := &wireConn{state: isUp}
 	var want []byte
@@ -113,7 +113,7 @@ func TestRequestsLeaveBitByBit(t *testing.T) {
 
 // Where a connection may go: to an address that is known, or to a socket in the file system.
 func TestConnectionsGoWhereTheyCan(t *testing.T) {
-	o := &immediate{w: &wire{lane: &lane{side: new(side)}}}
+	o := &immediate{w: &wire{lane: &lane{side: new(side)}, partials: new(partials)}}
 	for text, want := range map[string]error{"unix:///run/cache.sock": nil, "cache.example.org:6379": errUnknownAddress} {
 		end := sockets.NewEndpoint("n0", text)
 		require.Equal(t, want, o.admits(&end), text)
@@ -192,7 +192,7 @@ func (n *notebook) Close(fd int) {
 // What has more parts than one call takes is written by several, as long as the socket takes them whole.
 func TestAWriteOfManyParts(t *testing.T) {
 	n := new(notebook)
-	w := &wire{poll: n}
+	w := &wire{poll: n, partials: new(partials)}
 	w.out = newOutlet(w, n)
 	c := &wireConn{fd: 3, state: isUp, out: []byte("end"), lent: slices.Repeat([]lent{{text: []byte("value")}}, 2*mostParts)}
 	w.write(c)
@@ -203,7 +203,7 @@ func TestAWriteOfManyParts(t *testing.T) {
 // Only what stands in several places is gathered for a write. It is whole if the socket took all of it.
 func TestWhatIsGatheredForAWrite(t *testing.T) {
 	n := new(notebook)
-	o := newOutlet(&wire{poll: n}, n)
+	o := newOutlet(&wire{poll: n, partials: new(partials)}, n)
 	c := &wireConn{fd: 3, out: []byte("put a end"), gone: 4}
 	pass := func(want int, whole bool, err error) {
 		t.Helper()
@@ -235,7 +235,7 @@ func (swallow) Writev(int, [][]byte) (int, error) { return 0, nil }
 
 // The list of a write's parts is used again for the next.
 func TestGatheringAllocatesNothing(t *testing.T) {
-	o := newOutlet(&wire{}, swallow{})
+	o := newOutlet(&wire{partials: new(partials)}, swallow{})
 	c := &wireConn{out: []byte("put "), lent: []lent{{at: 4, text: []byte("value")}}}
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _, _ = o.pass(c) }))
 }
@@ -243,7 +243,7 @@ func TestGatheringAllocatesNothing(t *testing.T) {
 // Sockets are only looked at if the wait is so short that a thread would wake later.
 func TestShortWaitsForSocketsAreNone(t *testing.T) {
 	n := new(notebook)
-	o := newOutlet(&wire{poll: n}, n)
+	o := newOutlet(&wire{poll: n, partials: new(partials)}, n)
 	for d, want := range map[time.Duration]time.Duration{0: 0, 1: 0, spinBelow / 2: 0, 2 * spinBelow: 2 * spinBelow, time.Second: time.Second} {
 		_, err := o.wait(d)
 		require.NoError(t, err)

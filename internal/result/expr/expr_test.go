@@ -304,7 +304,7 @@ func TestQuantilesOfThePlan(t *testing.T) {
 	require.True(t, *got[0].OK)
 	require.True(t, *got[1].OK)
 	require.True(t, *got[3].OK, "of a second, too")
-	require.Equal(t, "phase.get.op.get.service.p9999 is null: 0 of 1,000 samples lie beyond it; a quantile needs 10", got[2].Reason)
+	require.Equal(t, "phase.get.op.get.service.p9999 is null: 0 of 1,000 samples lie beyond it; a quantile needs 10: 100,000 would do", got[2].Reason)
 }
 
 // A result of another plan decides nothing.

@@ -106,7 +106,7 @@ func TestCheckValid(t *testing.T) {
 			r.Conclude(run.Complete)
 			r.ExitCode = 0
 		}, `exit code 0, but that of the verdict is 4`},
-		"asserts": {func(r *run.Run) { r.Asserts = []run.AssertResult{{Name: "a", Reason: "null"}} }, `verdict: assertions are none, but by the asserts they are fail`},
+		"asserts": {func(r *run.Run) { r.Asserts = []run.AssertResult{{Name: "a", Reason: "null"}} }, `verdict: assertions are none, but by the asserts they are undecided`},
 		"kept silent": {func(r *run.Run) {
 			doubt(r.Phase["get"], run.Suspect, "why")
 			r.Conclude(run.Complete)
