@@ -38,7 +38,7 @@ func TestCapacityOfServers(t *testing.T) {
 		"redis":     {"redis://" + redis, func(t *testing.T) { require.Zero(t, number(t, redis, "DBSIZE")) }},
 		"memcached": {"memcached://" + memcached, nil},
 		"postgres":  {strings.Replace(postgres, "postgresql://", "postgres://", 1), nil},
-		"nginx":     {"http://" + nginx.Addr + "/nothing", nil},
+		"nginx":     {"http://" + nginx.Addr + "/stub_status", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,8 +91,8 @@ func TestBenchOfServers(t *testing.T) {
 	for name, c := range map[string]struct{ address, op string }{
 		"memcached":    {"memcached://" + servertest.Memcached(t), "get"},
 		"postgres":     {servertest.Postgres(t), "get"},
-		"nginx":        {"http://" + servertest.Nginx(t, 0, nil).Addr + "/nothing?at=all", "page"},
-		"nginx by TLS": {"https://" + servertest.Nginx(t, 0, &shows).Addr + "/nothing", "page"},
+		"nginx":        {"http://" + servertest.Nginx(t, 0, nil).Addr + "/stub_status?at=all", "page"},
+		"nginx by TLS": {"https://" + servertest.Nginx(t, 0, &shows).Addr + "/stub_status", "page"},
 		"redis by TLS": {"rediss://" + servertest.StartRedisTLS(t, authority, shows, "--tls-auth-clients", "no").Addr, "get"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,9 @@ var (
 	documented  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+?) \\|")
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
 	// elsewhere are paths that only failing runs have: remote workers are lost, connections are away, entries of a log are missing, a
+	// pair of a gate does not count, a
 	// search finds what gave out, an event fails or is within seconds of a lost write; and those that only real Redis and memcached give.
-	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$|\.EVENT\.failed$|\.search\.(cause|evidence)$|\.verify\.examples\[\]\.event$|\.FIELD\.(per_item|per_item_ci95|fixed|key_table)$`)
+	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$|\.EVENT\.failed$|\.search\.(cause|evidence)$|\.verify\.examples\[\]\.event$|\.FIELD\.(per_item|per_item_ci95|fixed|key_table)$|^gate\.why\[\]$`)
 )
 
 // briefCache reads 100 values through a cache that has room for some.
@@ -301,7 +302,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	missing := strings.NewReplacer(
 		"latency = var.latency", "latency = var.latency\n miss_every = 7",
 		"{ get = 1 }", "{ get = 3, put = 1 }", // which of them miss differs between repetitions
-		"repeat = 3", "repeat = 3\n compare = [\"rate\", \"hit_ratio\"]\n matters = \"2%\"",
+		"repeat = 3", "repeat = 4\n compare = [\"rate\", \"hit_ratio\"]\n matters = \"2%\"",
 		"miss.response.p50", "miss.response.p999", // which so few misses do not have
 		"expected \"elsewhere\"", "column \"times\" {\n value = phase.load.op.get.rate\n ratio = \"baseline\"\n }\n expected \"elsewhere\"",
 	).Replace(briefExperiment + briefTable)
@@ -309,7 +310,9 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	require.Contains(t, []int{exit.Assert, exit.Invalid}, compared.wait(60*time.Second), "%s%s", &compared.stdout, &compared.stderr)
 	appended := begin(t, briefLog+"\nvariable \"n\" { default = 1 }\nexperiment {\n repeat = 2\n baseline = \"a\"\n variant \"a\" { n = 1 }\n variant \"b\" { n = 2 }\n variant \"c\" { n = 3 }\n when = var.n < 3\n}", "--log-root", t.TempDir())
 	appended.wait(60 * time.Second)
-	requirePaths(t, ofExperiment, 60, decode(t, compared.out), decode(t, appended.out))
+	gated := begin(t, briefGate, "--budget", "1s")
+	require.Equal(t, exit.Undecided, gated.wait(60*time.Second), "%s%s", &gated.stdout, &gated.stderr)
+	requirePaths(t, ofExperiment, 60, decode(t, compared.out), decode(t, appended.out), decode(t, gated.out))
 
 	b, err := os.ReadFile(compared.out)
 	require.NoError(t, err)
@@ -322,6 +325,37 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(sides.stdout.String()), &tree))
 	requirePaths(t, ofComparison, 30, tree, decode(t, compared.out)) // what both have is of one form
 }
+
+// briefGate is an experiment with a gate.
+const briefGate = `
+plan "gate" {}
+variable "sessions" { default = 1 }
+target "t" {
+	driver = "redis"
+	builtin {}
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = "32B" }
+}
+phase "load" {
+	target      = target.t
+	dataset     = dataset.d
+	ops         = { get = 1 }
+	expect_hits = 0
+	closed {
+		sessions   = var.sessions
+		iterations = 200
+	}
+}
+experiment {
+	gate {
+		metric = "response.p50"
+		worse  = "3%"
+	}
+	variant "one" { sessions = 1 }
+	variant "two" { sessions = 2 }
+}`
 
 // requirePaths looks up each path of a page in any of the trees, and requires a minimum number of paths.
 func requirePaths(t *testing.T, page string, least int, trees ...any) {

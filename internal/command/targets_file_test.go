@@ -63,7 +63,7 @@ func TestReplaysTargetsOfVegeta(t *testing.T) {
 			r := begin(t, plan, "--files", dir).result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 			op := r.Phase["once"].Op["replay"]
-			require.EqualValues(t, []uint64{3, 2, 1}, []uint64{op.Due, op.OK, op.Miss})
+			require.EqualValues(t, []uint64{3, 2, 1}, []uint64{op.Due, op.OK, op.Error})
 			require.Equal(t, map[string]int{
 				"GET " + host + ` /a%20b?q=1 [one,two loadgen] ""`: 1,
 				"POST " + host + ` /items [ loadgen] "item\n"`:     1,

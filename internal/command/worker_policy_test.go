@@ -177,7 +177,7 @@ func TestPolicyIsPrintedAndChecked(t *testing.T) {
 	path := writePolicy(t, "targets = [\"10.0.0.0/8:6379\"]\nrate = \"1k/s\"\n")
 	p := start(t, command(t, "worker", "--policy", path, "--print-policy"))
 	require.Zero(t, p.wait(60*time.Second))
-	require.Contains(t, p.stdout.String(), "targets = [\"10.0.0.0/8:6379\"]\nrate = \"1000/s\"\n# sessions: not bounded\n")
+	require.Contains(t, p.stdout.String(), "targets = [\"10.0.0.0/8:6379\"]\n# commands: not bounded\nrate = \"1000/s\"\n# sessions: not bounded\n")
 	for text, want := range map[string]string{
 		"rate = \"1k/s\"":                    "targets is missing",
 		"targets = [\"10.0.0.0/8\"]":         "is not a place",
