@@ -227,7 +227,7 @@ experiment {
 	quick, slow := figure(t, x, "quick", p50), figure(t, x, "slow", p50)
 	require.Contains(t, quick.Finding, "baseline")
 	require.GreaterOrEqual(t, *quick.Score, 0.001)
-	require.GreaterOrEqual(t, *slow.Score, 0.1)
+	require.GreaterOrEqual(t, *slow.Score, 0.1*0.996, "it is in the middle of the quantile's bucket, which is 0.8 % wide")
 	require.Equal(t, 4, slow.Values)
 	if !l.disturbed(x) {
 		require.Greater(t, *slow.Ratio, 20.0)

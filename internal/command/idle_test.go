@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// TestIdleConnectionsThatTheServerClosed cost reconnects and no op: each of four sessions asks every 400 ms, and the server waits for 50 ms.
+// TestIdleConnectionsThatTheServerClosed cost reconnects and no op: each of four sessions asks every 800 ms, and the server waits for 50 ms.
 func TestIdleConnectionsThatTheServerClosed(t *testing.T) {
 	t.Parallel()
 	authority := servertest.NewAuthority(t)
@@ -60,7 +60,7 @@ func TestIdleConnectionsThatTheServerClosed(t *testing.T) {
 type farewell struct{ *tls.Conn }
 
 func (c farewell) Read(b []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Read(b)
@@ -107,7 +107,8 @@ func TestIdleConnectionsThatTheServerLeaves(t *testing.T) {
 	}
 }
 
-// idlePlan gets ten times a second from a target with these attributes, in turn over that many sessions.
+// idlePlan gets five times a second from a target with these attributes, in turn over that many sessions. A server that ends connections which have
+// idled for 300 ms does so between two gets.
 func idlePlan(target string, sessions int) string {
 	return fmt.Sprintf(`plan "idle" {}
 target "t" {
@@ -123,8 +124,8 @@ phase "load" {
 	ops         = { get = 1 }
 	expect_hits = 0
 	open {
-		rate     = "10/s"
-		duration = "2s"
+		rate     = "5/s"
+		duration = "4s"
 		sessions = %d
 		arrivals = "constant"
 	}

@@ -303,7 +303,7 @@ func TestPostgresRefuses(t *testing.T) {
 // TestPostgresEndsIdleConnections which costs reconnects and no op, on either executor.
 func TestPostgresEndsIdleConnections(t *testing.T) {
 	d := newDatabase(t)
-	d.ask("ALTER ROLE loadgen SET idle_session_timeout = '200ms'")
+	d.ask("ALTER ROLE loadgen SET idle_session_timeout = '300ms'")
 	var loads []*load // at once: they wait
 	for _, executor := range []string{"event loop", "blocking"} {
 		loads = append(loads, begin(t, idlePlan(`driver = "postgres"

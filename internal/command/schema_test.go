@@ -20,9 +20,9 @@ var (
 	// documented is a row of the tables in docs/result.md: a path and its type.
 	documented  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+?) \\|")
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
-	// elsewhere are paths that only failing runs have: remote workers are lost, connections are away, entries of a log are missing, a
-	// pair of a gate does not count, a
-	// search finds what gave out, an event fails or is within seconds of a lost write; and those that only real Redis and memcached give.
+	// elsewhere are paths that only failing runs have: remote workers are lost, connections are away, entries of a log are missing, a pair of a gate
+	// does not count, a search finds what gave out, an event fails or is within seconds of a lost write; and those that only real Redis and memcached
+	// give.
 	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$|\.EVENT\.failed$|\.search\.(cause|evidence)$|\.verify\.examples\[\]\.event$|\.FIELD\.(per_item|per_item_ci95|fixed|key_table)$|^gate\.why\[\]$`)
 )
 
