@@ -124,6 +124,9 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 	told, missing := probe.Take(ctx)
 	if why := missing[""]; why != "" {
 		why = strings.TrimPrefix(why, q.at+": ")
+		if strings.HasSuffix(why, "i/o timeout") { // of the connection, whose deadline is the same
+			why = "no answer in time"
+		}
 		switch lower := strings.ToLower(why); {
 		case !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")):
 			why, _, _ = strings.Cut(why, " (write ") // which says what to do in a plan
