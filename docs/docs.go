@@ -3,8 +3,7 @@ package docs
 
 import "embed"
 
-// Pages are the embedded pages. truth.md has an entry for each code of a reason, under a heading of its own, and
-// result.md a row for each path of a result.
+// Pages are the embedded pages. truth.md has an entry for each code of a reason, under a heading of its own.
 //
-//go:embed truth.md result.md
+//go:embed truth.md
 var Pages embed.FS

@@ -9,26 +9,22 @@ import (
 	"strings"
 )
 
-// metricsPage is the golden file of /metrics, and metricsDoc the page that explains it.
-const (
-	metricsPage = "internal/result/prom/testdata/metrics.golden"
-	metricsDoc  = "docs/metrics.md"
-)
+// metricsPage is the golden file of /metrics.
+const metricsPage = "internal/result/prom/testdata/metrics.golden"
 
 var (
 	metricName = regexp.MustCompile(`\bloadgen_[a-z_]+`)
 	metricType = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 )
 
-// dashboards finds metric names in dashboards, rules and pages that /metrics does not have, and metrics that docs/metrics.md does not explain.
+// dashboards finds metric names in dashboards, rules and pages that /metrics does not have.
 func dashboards(m *module) []string {
 	page, err := fs.ReadFile(m.fsys, metricsPage)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	var families, samples []string
+	var samples []string
 	for _, match := range metricType.FindAllStringSubmatch(string(page), -1) {
-		families = append(families, match[1])
 		samples = append(samples, match[1])
 		if match[2] == "histogram" {
 			samples = append(samples, match[1]+"_bucket", match[1]+"_sum", match[1]+"_count")
@@ -44,7 +40,7 @@ func dashboards(m *module) []string {
 			found = append(found, m.lines(name, func(line string) []string { return unknownMetrics(line, samples) })...)
 		}
 	}
-	return append(found, unexplained(m, families)...)
+	return found
 }
 
 // noMetric looks like a metric's name but is the table that driver postgres creates.
@@ -59,22 +55,6 @@ func unknownMetrics(line string, samples []string) []string {
 		})
 		if !known {
 			found = append(found, fmt.Sprintf("%s is no metric of %s", name, metricsPage))
-		}
-	}
-	return found
-}
-
-// unexplained returns the families that the page about metrics does not mention.
-func unexplained(m *module, families []string) []string {
-	doc, err := fs.ReadFile(m.fsys, metricsDoc)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	explained := metricName.FindAllString(string(doc), -1)
-	var found []string
-	for _, name := range families {
-		if !slices.Contains(explained, name) {
-			found = append(found, fmt.Sprintf("%s: %s is not explained", metricsDoc, name))
 		}
 	}
 	return found

@@ -28,7 +28,7 @@ func cacheFigures() []Of[run.Phase] {
 		},
 		{
 			Name: "cache.lru_hit_ratio", Unit: "share", Kind: Share, Float: of(func(c *run.Cache) *float64 { return c.LRUHitRatio }),
-			Says: "that of [simulated LRU caches](caches.md#how-large) of this size on the same draws",
+			Says: "that of simulated LRU caches (docs/caches.md) of this size on the same draws",
 		},
 		{
 			Name: "cache.loads", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Loads) }),

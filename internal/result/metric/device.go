@@ -8,7 +8,7 @@ func deviceFigures() []Of[run.Phase] {
 	return []Of[run.Phase]{
 		{
 			Name: "device.bytes", Unit: "bytes", Float: of(func(d *run.Device) *float64 { return d.Bytes }),
-			Says: "bytes written by any program; null with the reason if they are not known, or if others wrote much just before ([how](logs.md#what-reaches-the-device))",
+			Says: "bytes written by any program; null with the reason if they are not known, or if others wrote much just before (docs/logs.md)",
 		},
 		{
 			Name: "device.flushes", Unit: "flushes", Float: of(func(d *run.Device) *float64 { return d.Flushes }),

@@ -6,8 +6,8 @@
 //  1. Give the struct in package run a field, and have package judge fill it.
 //  2. Add its entry to the list here: of [Figures] if scenarios and their steps have it, too, otherwise of [Op]; of [Phase] if it is about a phase as
 //     a whole.
-//  3. Add a row for its path to docs/result.md and run `go test ./internal/result/... -update`, which writes the entry's unit and sentence into it,
-//     and rewrites the schema's golden file.
+//  3. Add its path and type to paths.tsv, from which [Paths] reads them; unit and sentence come from the entry. `go test ./internal/result/... -update`
+//     rewrites the schema's golden file.
 //
 // It then is in asserts and tables with its unit, in PostgreSQL as a row of figures, phase_figures or series_figures, in reports if the entry names a
 // [Line], and in comparisons if it says so ([Compared]). A test fails for a number that is not listed.

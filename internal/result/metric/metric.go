@@ -25,7 +25,7 @@ type Of[T any] struct {
 
 	Only func(*T) bool // whether it adds something to the other metrics of a T; nil if it always does
 
-	Says string // its meaning, for docs/result.md
+	Says string // its meaning, for loadgen explain
 }
 
 // Kind says how a metric of several ops is computed from those of each op.
@@ -94,7 +94,7 @@ func Ledger() []Of[run.Ledger] {
 		},
 		{Name: "ok", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.OK }, Says: "ops done as asked"},
 		{Name: "miss", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Miss }, Says: "ops whose key did not exist"},
-		{Name: "conflict", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Conflict }, Says: "ops refused because of a newer version"},
+		{Name: "conflict", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Conflict }, Says: "ops refused: by a newer version, or by another transaction"},
 		{
 			Name: "quorum_failed", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.QuorumFailed },
 			Says: "ops that did not get W or R good answers",
@@ -221,7 +221,7 @@ func Figures(quantiles ...string) []Of[run.Figures] {
 		Of[run.Figures]{
 			Name: "rate", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.Rate }, Line: RateLine, Text: "on the plateau",
 			Compared: Usually,
-			Says: "ok per second on the plateau, while all of the load was on ([how](truth.md#rates)). Null with a reason if sessions never loaded " +
+			Says: "ok per second on the plateau, while all of the load was on (docs/truth.md). Null with a reason if sessions never loaded " +
 				"together, or ended fewer than 10 ops each and these took different times",
 		},
 		Of[run.Figures]{
@@ -313,7 +313,7 @@ func Row(quantiles ...string) []Of[run.Row] {
 		{Name: "bad", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Bad }, Says: "ops that ended in conflict, quorum_failed, timeout or error in that time"},
 		{
 			Name: "keys_ok", Unit: "keys", Counted: func(r *run.Row) uint64 { return r.KeysOK },
-			Says: "keys of ops that ended ok in that time, if ops have several ([`batch`](plans.md#batches)); 0 if they have one each",
+			Says: "keys of ops that ended ok in that time, if ops have several (`batch`); 0 if they have one each",
 		},
 		{Name: "in_flight", Unit: "ops", Float: func(r *run.Row) *float64 { n := float64(r.InFlight); return &n }, Says: "ops started and not ended at the end of that time"},
 		{Name: "response.mean", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.Mean }, Says: "mean"},
@@ -355,13 +355,13 @@ func Phase(quantiles ...string) []Of[run.Phase] {
 		},
 		{
 			Name: "offered_rate", Unit: "ops/s", Kind: Rate, Float: func(p *run.Phase) *float64 { return p.OfferedRate },
-			Says: "open: ops that became due, over the time of the load, less what its ramp lacks ([truth.md](truth.md#rates)); scenarios if the " +
+			Says: "open: ops that became due, over the time of the load, less what its ramp lacks (docs/truth.md); scenarios if the " +
 				"phase has any; for a search, at the largest rate that held",
 		},
 		{
 			Name: "achieved_rate", Unit: "ops/s", Kind: Rate, Float: func(p *run.Phase) *float64 { return p.AchievedRate },
 			Says: "open: ops per second that ended with any outcome but shed, over the plateau moved by one median service time; " +
-				"[truth.md](truth.md#rates) has the details; for a search as above",
+				"docs/truth.md has the details; for a search as above",
 		},
 		{
 			Name: "op_cost_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return p.OpCostSeconds },

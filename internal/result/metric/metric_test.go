@@ -1,10 +1,7 @@
 package metric_test
 
 import (
-	"flag"
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +11,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/result.md")
 
 // apart lists the objects below a phase whose numbers are in no list of metrics, with what shows them instead.
 var apart = map[string]string{
@@ -78,40 +73,6 @@ func TestNumbersAreListed(t *testing.T) {
 func names[T any](metrics []metric.Of[T]) (all []string) {
 	for _, m := range metrics {
 		all = append(all, m.Name)
-	}
-	return all
-}
-
-// The rows of docs/result.md about metrics have the list's units and sentences; -update rewrites them.
-func TestMetricsDocumented(t *testing.T) {
-	const file = "../../../docs/result.md"
-	page, err := os.ReadFile(file)
-	require.NoError(t, err)
-	text := string(page)
-	for path, m := range rows() {
-		row := regexp.MustCompile("(?m)^(\\| `" + regexp.QuoteMeta(path) + "` \\|[^|]*\\|)[^|]*\\|.*$")
-		if row.MatchString(text) { // several latencies have the rows of the first
-			text = row.ReplaceAllString(text, "${1} "+m[0]+" | "+strings.ReplaceAll(m[1], "$", "$$")+" |")
-		}
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-		return
-	}
-	require.True(t, text == string(page), "docs/result.md is out of date: rewrite it with -update, and read the diff")
-}
-
-// rows returns units and sentences of metrics by path.
-func rows() map[string][2]string {
-	all := map[string][2]string{}
-	for _, m := range metric.Op() {
-		all["phase.NAME.op.VERB."+m.Name] = [2]string{m.Unit, m.Says}
-	}
-	for _, m := range metric.Phase() {
-		all["phase.NAME."+m.Name] = [2]string{m.Unit, m.Says}
-	}
-	for _, m := range metric.Row() {
-		all["phase.NAME.series[]."+m.Name] = [2]string{m.Unit, m.Says}
 	}
 	return all
 }

@@ -3,38 +3,41 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 )
 
-// Explain writes what codes of reasons mean, when they arise and what to do, and what figures are, by their paths; without any, a line for each code.
-// It returns an error for one that does not exist.
-func Explain(w io.Writer, codes []string, opts Options) error {
+// Explain writes what codes of reasons mean, when they arise and what to do, what figures are, by their paths, and what metrics are, by their names;
+// for "metrics" a line for each metric, and without any name one for each code. It returns an error for one that does not exist.
+func Explain(w io.Writer, names []string, opts Options) error {
 	p := newPrinter(opts)
-	if len(codes) == 0 {
-		p.codes()
+	if len(names) == 0 {
+		p.explanations(words.Explanations())
 	}
-	for i, code := range codes {
-		e, ok := words.Explain(code)
-		if !ok {
-			e, ok = words.Figure(code)
-		}
-		if !ok {
-			var known []string
-			for _, e := range words.Explanations() {
-				known = append(known, e.Code)
-			}
-			near := dialect.DidYouMean(code, known)
-			if near != "" {
-				near = " Did you mean " + near + "?"
-			}
-			return fmt.Errorf("no reason has the code %q, and no figure that path.%s loadgen explain lists all codes", code, near)
-		}
+	for i, name := range names {
 		if i > 0 {
 			p.line("")
 		}
-		for _, part := range append([]string{code + ": " + e.Means}, e.More...) {
+		if name == "metrics" {
+			p.explanations(metrics())
+			continue
+		}
+		e, ok := explained(name)
+		if !ok {
+			var known []string
+			for _, e := range append(words.Explanations(), metrics()...) {
+				known = append(known, e.Code)
+			}
+			near := dialect.DidYouMean(name, known)
+			if near != "" {
+				near = " Did you mean " + near + "?"
+			}
+			return fmt.Errorf("no reason has the code %q, and no figure that path.%s loadgen explain lists all codes, with \"result\" or \"metrics\" the figures", name, near)
+		}
+		for _, part := range append([]string{name + ": " + e.Means}, e.More...) {
 			for _, line := range Wrap(part, p.width) {
 				p.line("%s", line)
 			}
@@ -46,9 +49,31 @@ func Explain(w io.Writer, codes []string, opts Options) error {
 	return nil
 }
 
-// codes adds what each code means.
-func (p *printer) codes() {
-	all, wide := words.Explanations(), 0
+func explained(name string) (words.Explanation, bool) {
+	if e, ok := words.Explain(name); ok {
+		return e, true
+	}
+	for _, e := range metrics() {
+		if e.Code == name {
+			return e, true
+		}
+	}
+	return words.Figure(name)
+}
+
+// metrics explains those of /metrics.
+func metrics() (all []words.Explanation) {
+	for _, m := range prom.Metrics() {
+		all = append(all, words.Explanation{Code: m.Name, Means: strings.TrimSuffix(m.Help, ".") + ".", More: []string{
+			"It is a " + m.Type + ", with the labels " + strings.Join(m.Labels, ", ") + ".", "Query: " + m.Query(),
+		}})
+	}
+	return all
+}
+
+// explanations adds what each of them means.
+func (p *printer) explanations(all []words.Explanation) {
+	wide := 0
 	for _, e := range all {
 		wide = max(wide, columns(e.Code))
 	}

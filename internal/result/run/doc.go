@@ -2,7 +2,7 @@
 // result on disk, and package runner carries a run out.
 //
 // A [Run] is the only form of a result. It is written as JSON to disk and to --out, printed by reports and read by asserts, always under the same
-// paths: `.phase.get.op.get.response.p99` in jq is phase.get.op.get.response.p99 in a plan. docs/result.md lists every path.
+// paths: `.phase.get.op.get.response.p99` in jq is phase.get.op.get.response.p99 in a plan. metric/paths.tsv lists every path.
 //
 // # Conventions
 //

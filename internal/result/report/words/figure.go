@@ -1,77 +1,98 @@
 package words
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/docs"
+	"github.com/loadgen/loadgen/internal/result/metric"
 )
 
 var (
-	// figureRow is a row of docs/result.md: path, type, unit, meaning.
-	figureRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]*) \\| ([^|]*) \\| (.*) \\|$")
-	// likeRow is the type of a row that has the fields of another.
-	likeRow = regexp.MustCompile("^as `([^`]+)`")
 	// standsFor is a part of a path that stands for a name.
 	standsFor = regexp.MustCompile(`^[A-Z]+(\[\])?$`)
 	// index is one in a path: of a list, or a name that is no identifier.
-	index = regexp.MustCompile(`\[[0-9]+\]|\["([^"]*)"\]`)
+	index = regexp.MustCompile(`\[[0-9]*\]|\["([^"]*)"\]`)
 )
 
-// Figure returns what docs/result.md says of a path in a result, such as phase.load.op.get.response.p99, with names of that result or those of the page.
+// Figure says what a path in a result is, such as phase.load.op.get.response.p99, with names of that result or those of the list; a first dot, as jq has
+// it, is left out. Of an object it names the fields. "result", "experiment" and "comparison" have the fields of the whole.
 func Figure(path string) (Explanation, bool) {
-	page, err := docs.Pages.ReadFile("result.md")
-	if err != nil {
-		panic("words: " + err.Error()) // it is embedded
+	ofRun, ofExperiment, ofComparison := metric.Paths()
+	switch path {
+	case "result":
+		return Explanation{Code: path, Means: "what --out writes of a run.", More: fieldsOf(ofRun, "")}, true
+	case "experiment":
+		return Explanation{Code: path, Means: "what --out writes of an experiment.", More: fieldsOf(ofExperiment, "")}, true
+	case "comparison":
+		return Explanation{Code: path, Means: "what runs compare --format json writes, besides what it has in common with an experiment.", More: fieldsOf(ofComparison, "")}, true
 	}
-	parts := strings.Split(index.ReplaceAllStringFunc(path, func(i string) string {
+	all := slices.Concat(ofRun, ofExperiment, ofComparison)
+	named := index.ReplaceAllStringFunc(strings.TrimPrefix(path, "."), func(i string) string {
 		if name := index.FindStringSubmatch(i)[1]; name != "" {
 			return "." + strings.ReplaceAll(name, ".", "_")
 		}
 		return "[]"
-	}), ".")
-	row := figureOf(figureRow.FindAllStringSubmatch(string(page), -1), parts)
-	if row == nil {
+	})
+	p := pathOf(all, strings.Split(named, "."))
+	if p == nil {
 		return Explanation{}, false
 	}
-	e := Explanation{Code: path, Means: plainly(row[4]) + "."}
-	kind := strings.ReplaceAll(strings.TrimSpace(row[2]), "`", "")
-	if unit := strings.TrimSpace(row[3]); unit != "" {
-		kind += ", in " + unit
+	kind := "It is " + p.Type
+	if like, ok := strings.CutPrefix(p.Type, "as "); ok {
+		kind = "It has the fields of " + like
 	}
-	e.More = []string{"It is " + kind + "."}
-	return e, true
+	if p.Unit != "" {
+		kind += ", in " + p.Unit
+	}
+	return Explanation{Code: path, Means: p.Says + ".", More: append([]string{kind + "."}, fieldsOf(all, p.Path+".")...)}, true
 }
 
-// figureOf returns the row of a path, the one with fewest names that stand for others, or that of the path whose fields it has; nil if there is none.
-func figureOf(rows [][]string, path []string) (best []string) {
+// fieldsOf returns a line for each path that follows a beginning, without those below it.
+func fieldsOf(all []metric.Path, at string) (lines []string) {
+	above := "\n"
+	for _, p := range all {
+		name, ok := strings.CutPrefix(p.Path, at)
+		if ok && !strings.HasPrefix(name, above) {
+			lines = append(lines, name+": "+cmp.Or(p.Says, p.Type))
+			above = name + "."
+		}
+	}
+	return lines
+}
+
+// pathOf returns the listed path that a path is, the one with fewest names that stand for others, or that of the path whose fields it has; nil if there
+// is none.
+func pathOf(all []metric.Path, path []string) (best *metric.Path) {
 	fewest := len(path) + 1
-	for _, row := range rows {
-		if n := standsIn(strings.Split(row[1], "."), path); n >= 0 && n < fewest {
-			best, fewest = row, n
+	for i := range all {
+		if n := standsIn(strings.Split(all[i].Path, "."), path); n >= 0 && n < fewest {
+			best, fewest = &all[i], n
 		}
 	}
 	for i := len(path) - 1; i > 0 && best == nil; i-- {
-		row := figureOf(rows, path[:i])
-		if row == nil {
+		above := pathOf(all, path[:i])
+		if above == nil {
 			continue
 		}
-		like := likeRow.FindStringSubmatch(row[2])
-		if like == nil {
+		like, ok := strings.CutPrefix(above.Type, "as ")
+		if !ok {
 			return nil
 		}
-		return figureOf(rows, slices.Concat(strings.Split(like[1], "."), path[i:]))
+		like, _, _ = strings.Cut(like, ",") // or absent
+		like, _, _ = strings.Cut(like, " ") // or null
+		return pathOf(all, slices.Concat(strings.Split(like, "."), path[i:]))
 	}
 	return best
 }
 
-// standsIn returns how many parts of a row's path stand for those of a path; -1 if it is another path.
-func standsIn(row, path []string) (n int) {
-	if len(row) != len(path) {
+// standsIn returns how many parts of a listed path stand for those of a path; -1 if it is another path.
+func standsIn(listed, path []string) (n int) {
+	if len(listed) != len(path) {
 		return -1
 	}
-	for i, part := range row {
+	for i, part := range listed {
 		switch {
 		case part == path[i]:
 		case standsFor.MatchString(part) && strings.HasSuffix(part, "[]") == strings.HasSuffix(path[i], "[]"):
