@@ -36,15 +36,21 @@ begin() {
   for node in 0 1 2 3; do
     "$olric" -port "$port" -node "$node" -w "${LOADGEN_VAR_w:-2}" </dev/null >"$node.log" 2>&1 &
     echo $! >"$node.pid"
+    await "$node" joined
   done
   for node in 0 1 2 3; do
-    for _ in $(seq 1200); do
-      ! grep -q ready "$node.log" || continue 2
-      sleep 0.05
-    done
-    echo "node $node is not ready: $(tail -n 1 "$node.log")" >&2
-    exit 1
+    await "$node" ready
   done
+}
+
+await() { # NODE WORD: until the node has printed the word
+  for _ in $(seq 1200); do
+    ! grep -q "$2" "$1.log" || return 0
+    kill -0 "$(cat "$1.pid")" 2>/dev/null || break
+    sleep 0.05
+  done
+  echo "node $1 is not $2: $(tail -n 1 "$1.log")" >&2
+  exit 1
 }
 
 case ${LOADGEN_EVENT:-} in

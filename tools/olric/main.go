@@ -1,10 +1,11 @@
 // Command olric runs nodes of Olric, a distributed cache whose servers copy values among themselves, on the loopback: a target to load. It is a module of
 // its own, so that loadgen needs none of this.
 //
-//	olric -port 22100 -nodes 4 -node 0     the first of four nodes
+//	olric -port 22100 -node 0     the first node
 //
-// Node i answers clients at port + i, in Redis' protocol, and the other nodes at port + 50 + i. It prints "ready" once it has found them, and leaves them
-// when it is told to end (SIGINT, SIGTERM).
+// Node i answers clients at port + i, in Redis' protocol, and the other nodes at port + 50 + i. It joins the nodes before it, prints "joined" then and
+// "ready" once each value has its copies, and leaves the others when it is told to end (SIGINT, SIGTERM). Start a node once the one before has joined: of
+// nodes that find each other at one time two may take themselves for the coordinator, and one of these ends.
 package main
 
 import (
@@ -28,13 +29,12 @@ const leaveTimeout = 3 * time.Second
 
 func main() {
 	port := flag.Int("port", 22100, "port of the first node")
-	nodes := flag.Int("nodes", 4, "nodes of the cluster")
 	node := flag.Int("node", 0, "number of this node")
 	n := flag.Int("n", 3, "copies of a value")
 	w := flag.Int("w", 2, "copies that a put waits for")
 	r := flag.Int("r", 1, "copies that a get reads")
 	flag.Parse()
-	c := configure(*port, *node, *nodes)
+	c := configure(*port, *node)
 	c.ReplicaCount, c.WriteQuorum, c.ReadQuorum = *n, *w, *r
 	if err := run(c); err != nil {
 		slog.Error("olric ended", "error", err)
@@ -45,7 +45,7 @@ func main() {
 const host = "127.0.0.1"
 
 // configure returns the settings that all nodes share, with the addresses of one node.
-func configure(port, node, nodes int) *config.Config {
+func configure(port, node int) *config.Config {
 	c := config.New("local")
 	c.BindAddr, c.BindPort = host, port+node
 	c.PartitionCount = 71 // a few keys reach all nodes
@@ -53,10 +53,8 @@ func configure(port, node, nodes int) *config.Config {
 	gossip := port + 50
 	c.MemberlistConfig.BindAddr, c.MemberlistConfig.BindPort = host, gossip+node
 	c.MemberlistConfig.AdvertiseAddr, c.MemberlistConfig.AdvertisePort = host, gossip+node
-	for i := range nodes {
-		if i != node {
-			c.Peers = append(c.Peers, net.JoinHostPort(host, strconv.Itoa(gossip+i)))
-		}
+	for i := range node {
+		c.Peers = append(c.Peers, net.JoinHostPort(host, strconv.Itoa(gossip+i)))
 	}
 	return c
 }
@@ -82,6 +80,7 @@ func run(c *config.Config) error {
 			return leave(db)
 		case <-started:
 			started, look = nil, time.After(0)
+			fmt.Println("joined")
 		case <-look:
 			look = time.After(20 * time.Millisecond)
 			if complete(ctx, db, c) {
