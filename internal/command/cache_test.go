@@ -208,7 +208,7 @@ func TestNodeEvents(t *testing.T) {
 target "cache" {
   driver = "redis"
   builtin { nodes = 2 }
-  timeout = "200ms"
+  timeout = "500ms"
 }
 dataset "items" {
   keys {
@@ -229,7 +229,7 @@ phase "read" {
   max_bad = 1
   closed {
     sessions = 4
-    duration = "3s"
+    duration = "3500ms"
     think    = "1ms"
   }
   event "gone" {
@@ -242,10 +242,10 @@ phase "read" {
     at   = "1500ms"
     do   = "stop"
     node = 1
-    for  = "500ms"
+    for  = "1200ms"
   }
   event "told" {
-    at   = "2200ms"
+    at   = "2900ms"
     do   = "hook"
     hook = hook.note
     node = 1
@@ -262,9 +262,9 @@ phase "check" {
 		require.Empty(t, e.Failed, name)
 	}
 	require.GreaterOrEqual(t, *ph.Event["gone"].UndoneSeconds, *ph.Event["gone"].HappenedSeconds+0.5)
-	get := ph.Op["get"]
-	require.Positive(t, get.Causes.Lost+get.Causes.Refused, "of the node that was killed")
-	require.Positive(t, get.Timeout, "of the one that stood still")
+	get, put := ph.Op["get"], ph.Op["put"]
+	require.Positive(t, get.Causes.Lost+get.Causes.Refused+put.Causes.Lost+put.Causes.Refused, "of the node that was killed")
+	require.Positive(t, get.Timeout+put.Timeout, "of the one that stood still: a session meets it once or twice")
 	require.Positive(t, get.Miss, "it is empty")
 	require.Positive(t, get.OK)
 	lost := r.Phase["check"].Verify
