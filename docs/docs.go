@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-// Pages are the embedded pages. truth.md has an entry for each code of a reason, under a heading of its own.
+// Pages are the embedded pages. reasons.md has an entry for each code of a reason for doubt, under a heading of its own.
 //
-//go:embed truth.md
+//go:embed reasons.md
 var Pages embed.FS

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report/words"
 )
 
-// TestCodesAreExplained compares the codes of all packages with those that docs/truth.md explains. Each entry says what its code means, when it
+// TestCodesAreExplained compares the codes of all packages with those that docs/reasons.md and package words explain. Each entry says what its code means, when it
 // arises and what to do.
 func TestCodesAreExplained(t *testing.T) {
 	var source []byte

@@ -15,7 +15,7 @@ func TestTheTableIsExplained(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| must hold | else | silent if |\n|---|---|---|\n")
 	for _, row := range invariants() {
-		want.WriteString("| " + row.holds + " | [" + string(row.code) + "](#" + string(row.code) + ") | " + row.silent + " |\n")
+		want.WriteString("| " + row.holds + " | [" + string(row.code) + "](reasons.md#" + string(row.code) + ") | " + row.silent + " |\n")
 	}
 	require.Contains(t, string(page), want.String(), "paste it")
 }

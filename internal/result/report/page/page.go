@@ -161,7 +161,7 @@ type runView struct {
 	Repetition          int
 }
 
-// doubtView is a reason for doubt, with the explanation of its code in docs/truth.md.
+// doubtView is a reason for doubt, with the explanation of its code.
 type doubtView struct {
 	tables.Doubt
 	Mark string

@@ -1,29 +1,32 @@
 package words
 
 import (
+	_ "embed"
 	"regexp"
 	"strings"
 
 	"github.com/loadgen/loadgen/docs"
 )
 
-// Explanation is the explanation of a reason's code in docs/truth.md, as plain text.
+// Explanation says what a code, a figure or a metric is, as plain text.
 type Explanation struct {
 	Code  string
 	Means string   // its meaning in a sentence, with the full stop
 	More  []string // paragraphs with details: when it arises, what to do
 }
 
-// truth is the page that explains codes.
-const truth = "truth.md"
+// codes explains the codes that are no reasons for doubt, in the form of docs/reasons.md.
+//
+//go:embed codes.md
+var codes string
 
-// Explanations returns those of all codes, in the order of the page.
+// Explanations returns those of all codes: reasons for doubt as in docs/reasons.md, then the others.
 func Explanations() (all []Explanation) {
-	page, err := docs.Pages.ReadFile(truth)
+	page, err := docs.Pages.ReadFile("reasons.md")
 	if err != nil {
 		panic("words: " + err.Error()) // it is embedded
 	}
-	for _, section := range strings.Split(string(page), "\n#### ")[1:] {
+	for _, section := range strings.Split(string(page)+"\n"+codes, "\n#### ")[1:] {
 		code, text, _ := strings.Cut(section, "\n")
 		text, _, _ = strings.Cut(text, "\n#")
 		parts := strings.Split(strings.ReplaceAll(strings.TrimSpace(text), "\n- ", "\n\n"), "\n\n")
