@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,4 +213,26 @@ func FuzzOpen(f *testing.F) {
 		}
 		balances(t, l)
 	})
+}
+
+// TestTicksAreSpread has more requests of one second than are held: each tenth of it has its share, and they keep their order.
+func TestTicksAreSpread(t *testing.T) {
+	const n, second = 400_000, int64(1e9)
+	s := NewSorter(1 << 20)
+	defer s.Close()
+	for i := range uint32(n) {
+		require.NoError(t, s.Add(Request{At: 7 * second, Client: i, Name: "GET", Bytes: []byte("GET")}, second))
+	}
+	var tenths [10]int
+	var next uint32
+	require.NoError(t, s.Each([32]byte{}, func(r Request) error {
+		require.Equal(t, next, r.Client)
+		next++
+		tenths[(r.At-7*second)*10/second]++
+		return nil
+	}))
+	require.EqualValues(t, n, next)
+	for _, of := range tenths {
+		require.InDelta(t, n/10, of, 5*math.Sqrt(n*0.1*0.9))
+	}
 }

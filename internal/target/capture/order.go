@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -150,9 +151,8 @@ func (h *runHeap) Pop() any {
 	return last
 }
 
-// Each hands over all requests in order. Requests whose times were recorded to a tick of 1 ms or more, and which share one, are spread over it as
-// sorted uniform draws of the seed: they came at random, and would otherwise come at once.
-func (s *Sorter) Each(seed [32]byte, take func(Request) error) error {
+// merge hands over all requests in order.
+func (s *Sorter) merge(take func(Request) error) error {
 	slices.SortFunc(s.held, before)
 	all := runHeap{{held: s.held}}
 	for i, from := range s.runs {
@@ -172,9 +172,8 @@ func (s *Sorter) Each(seed [32]byte, take func(Request) error) error {
 		}
 	}
 	heap.Init(&ready)
-	spread := spreader{rand: rand.New(rand.NewChaCha8(seed)), take: take}
 	for len(ready) > 0 {
-		if err := spread.add(ready[0].next); err != nil {
+		if err := take(ready[0].next); err != nil {
 			return err
 		}
 		switch err := ready[0].advance(); {
@@ -186,50 +185,66 @@ func (s *Sorter) Each(seed [32]byte, take func(Request) error) error {
 			return fmt.Errorf("a temporary file of requests: %w", err)
 		}
 	}
-	return spread.flush()
+	return nil
 }
 
 const (
-	coarse   = int64(1e6) // ns: the least tick over which requests are spread
-	mostTick = 1 << 16    // requests of a tick that are spread together
+	coarse     = int64(1e6) // ns: the least tick over which requests are spread
+	tickWindow = 16 << 20   // bytes of the requests of a tick that are held
 )
+
+// Each hands over all requests in order. Requests whose times were recorded to a tick of 1 ms or more, and which share one, are spread over it as
+// sorted uniform draws of the seed: they came at random, and would otherwise come at once.
+func (s *Sorter) Each(seed [32]byte, take func(Request) error) error {
+	spread := spreader{rand: rand.New(rand.NewChaCha8(seed)), take: take, same: NewSorter(tickWindow)}
+	defer func() { _ = spread.same.Close() }() // it was only read
+	if err := s.merge(spread.add); err != nil {
+		return err
+	}
+	return spread.flush()
+}
 
 // spreader spreads the requests of a tick.
 type spreader struct {
 	rand *rand.Rand
 	take func(Request) error
-	same []Request // of one tick
+	same *Sorter // of one tick, at
+	at   int64
 	last int64
 }
 
 func (s *spreader) add(r Request) error {
-	if len(s.same) > 0 && (s.same[0].At != r.At || len(s.same) == mostTick) {
+	known := r.tick < coarse || r.At%r.tick != 0
+	if s.same.n > 0 && (known || s.at != r.At) {
 		if err := s.flush(); err != nil {
 			return err
 		}
 	}
-	s.same = append(s.same, r)
-	if r.tick < coarse || r.At%r.tick != 0 {
-		return s.flush()
+	if known {
+		return s.hand(r)
 	}
-	return nil
+	s.at = r.At
+	return s.same.Add(r, r.tick)
 }
 
+func (s *spreader) hand(r Request) error {
+	r.At = max(r.At, s.last)
+	s.last = r.At
+	return s.take(r)
+}
+
+// flush hands over the requests of the tick. Of n sorted draws the least is 1 − V^(1/n) of the way, V uniform, and the others are as draws of the rest.
 func (s *spreader) flush() error {
-	offsets := make([]int64, len(s.same))
-	if len(s.same) > 0 && s.same[0].tick >= coarse {
-		for i := range offsets {
-			offsets[i] = s.rand.Int64N(s.same[0].tick)
-		}
-		slices.Sort(offsets)
+	left, passed := float64(s.same.n), 0.0
+	err := s.same.merge(func(r Request) error {
+		passed = 1 - (1-passed)*math.Pow(s.rand.Float64(), 1/left)
+		left--
+		r.At += int64(passed * float64(r.tick))
+		return s.hand(r)
+	})
+	if err := errors.Join(err, s.same.Close()); err != nil {
+		return err
 	}
-	for i, r := range s.same {
-		r.At = max(r.At+offsets[i], s.last)
-		s.last = r.At
-		if err := s.take(r); err != nil {
-			return err
-		}
-	}
-	s.same = s.same[:0]
+	s.same = NewSorter(tickWindow)
 	return nil
 }
