@@ -105,6 +105,23 @@ func TestReplayOfARecording(t *testing.T) {
 	}
 }
 
+// TestReplayOfALog replays what PostgreSQL logged of a psql and a program: the table is as they had left it.
+func TestReplayOfALog(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	stem := filepath.Join(t.TempDir(), "log")
+	out, err := command(t, "trace", "import", filepath.Join("..", "target", "capture", "testdata", "postgres-15.csv"), "-o", stem).CombinedOutput()
+	require.NoError(t, err, string(out))
+	plan, err := os.ReadFile(stem + ".hcl")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(stem+".hcl", []byte(strings.NewReplacer(`# password = secret("PASSWORD")`, `password = secret("PG")`).Replace(string(plan))), 0o600))
+	r := beginFile(t, stem+".hcl", "-var", nodes(d.place), "-var", "user=loadgen", "-var", "speed=20").result(time.Minute)
+	ops := r.Phase["replay"].Op
+	selects := ops["select_request"]
+	require.Equal(t, []uint64{5, 1, 1, 1}, []uint64{selects.OK, selects.Miss, selects.Error, ops["update_request"].OK}, "a row that a COPY had brought is missing; one divides by zero")
+	require.Equal(t, []string{"1 x", "7 "}, d.ask("SELECT id, v FROM t ORDER BY id"))
+}
+
 // flipped is a proxy before a server, which answers wrong where a reply has a word.
 func flipped(t *testing.T, server, word string) (addr string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

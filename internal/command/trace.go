@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -40,13 +41,14 @@ func newTraceImport() *cobra.Command {
 		Use:   "import FILE...",
 		Short: "Turn a recording of requests into a trace, and a plan that replays it",
 		Long: `Turn what others recorded into a trace and a plan that replays it, STEM.trace and STEM.hcl. Recordings are the output of MONITOR (Redis, Valkey),
-packets of RESP (pcap, as of tcpdump -s 0), and access logs of web servers (combined; or JSON, an object on each line). They may be compressed
-by gzip or zstd, and their form is recognised.
+packets of RESP (pcap, as of tcpdump -s 0), logs of PostgreSQL (csvlog, jsonlog), and access logs of web servers (combined; or JSON, an object on
+each line). They may be compressed by gzip or zstd, and their form is recognised.
 
 Every record becomes a request or is left out, and the command prints how many were left out, and why: commands of a connection, such as
 SUBSCRIBE; those that manage a server, such as CONFIG, unless --allow names them; secrets; what was not recorded whole.`,
 		Example: `  loadgen trace import monitor.txt -o shop
   loadgen trace import redis.pcap -o shop
+  loadgen trace import postgresql-*.csv --database shop -o shop
   loadgen trace import access.log.1.gz access.log -o site
   loadgen trace import access.json --fields time=time,method=verb,uri=path -o site`,
 		Args: cobra.MinimumNArgs(1),
@@ -54,10 +56,11 @@ SUBSCRIBE; those that manage a server, such as CONFIG, unless --allow names them
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.stem, "output", "o", "", "write STEM.trace and STEM.hcl, with the path `STEM`")
-	flags.StringVar(&f.form, "form", "", "the recordings' `FORM`: monitor, pcap, combined or access (default: recognised)")
+	flags.StringVar(&f.form, "form", "", "the recordings' `FORM`: monitor, pcap, csvlog, jsonlog, combined or access (default: recognised)")
 	flags.StringToStringVar(&f.fields, "fields", nil, "names in a JSON access log: time, method, uri, duration, client, host as `MEANING=NAME,...` (default ts, m, u, rt, c, host)")
 	flags.UintSliceVar(&f.ports, "port", nil, "servers' ports in a pcap, as `PORT,...` (default: whoever was connected to)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "import commands that are left out otherwise, by `NAME,...`")
+	flags.StringVar(&f.database, "database", "", "of PostgreSQL's log, only the statements in the database `NAME`")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return c
 }
@@ -70,12 +73,14 @@ type importFlags struct {
 	ports  []uint
 	allow  []string
 	force  bool
+	// database is the name of the only one whose statements are imported; "" for all.
+	database string
 
 	ledger    capture.Ledger
 	clients   map[string]uint32
 	databases map[string]uint32
 	names     map[string]int64 // requests by the name of the command
-	web       bool
+	server    string           // the driver of the recorded server
 	first     int64
 	last      int64
 }
@@ -174,11 +179,11 @@ func (f *importFlags) read(file io.Reader, number int, sorter *capture.Sorter, s
 		return err
 	}
 	defer closing()
-	web := form == capture.Combined || form == capture.Access
-	if number > 0 && web != f.web {
+	server := serverOf[form]
+	if number > 0 && server != f.server {
 		return errors.New("it is of another kind of server than the file before: import each by itself")
 	}
-	f.web = web
+	f.server = server
 	var rec capture.Record
 	var request []byte
 	for {
@@ -190,9 +195,16 @@ func (f *importFlags) read(file io.Reader, number int, sorter *capture.Sorter, s
 			return err
 		}
 		alone := true
-		if web {
+		switch server {
+		case "web":
 			request = capture.AppendHTTP(request[:0], &rec)
-		} else {
+		case "postgres":
+			if f.database != "" && rec.Database != f.database {
+				f.ledger.Untake("in another database")
+				continue
+			}
+			request = capture.AppendStatement(request[:0], &rec)
+		default:
 			var block bool
 			request, block = capture.AppendCommands(request[:0], &rec)
 			alone = !block
@@ -220,9 +232,12 @@ func (f *importFlags) count(rec *capture.Record) error {
 		}
 		f.clients[rec.Client] = uint32(len(f.clients))
 	}
-	if _, known := f.databases[rec.Database]; !known && !f.web {
+	if _, known := f.databases[rec.Database]; !known && f.server != "web" {
 		if len(f.databases) == mostClients {
 			return fmt.Errorf("more than %d databases", mostClients)
+		}
+		if f.server == "postgres" && len(f.databases) > 0 {
+			return fmt.Errorf("statements in more than one database: choose one, such as --database %s", quantity.Plain(rec.Database))
 		}
 		f.databases[rec.Database] = uint32(len(f.databases))
 	}
@@ -230,6 +245,11 @@ func (f *importFlags) count(rec *capture.Record) error {
 		f.names[rec.Name]++
 	}
 	return nil
+}
+
+// serverOf has the driver of the server that a form of recordings is of.
+var serverOf = map[string]string{
+	capture.Monitor: "redis", capture.Packets: "redis", capture.CSVLog: "postgres", capture.JSONLog: "postgres", capture.Combined: "web", capture.Access: "web",
 }
 
 // replay is what the plan's template needs.
@@ -261,15 +281,15 @@ func (f *importFlags) ops() (ops []tracedOp, of map[string]int) {
 	of = map[string]int{}
 	selects := len(f.databases) > 1
 	form := "requests"
-	if f.web {
-		form, selects = "vegeta", false
+	if f.server == "web" {
+		form = "vegeta"
 	}
 	if n := f.names["multi"]; n > 0 {
 		ops, of["multi"] = append(ops, tracedOp{"multi", "transactions", selects}), 0
 	}
 	for _, name := range names {
 		op := noName.ReplaceAllString(strings.ToLower(name), "_")
-		if f.web {
+		if f.server != "redis" {
 			op += "_request" // get and delete mean more in plans
 		}
 		if taken[op] || op == "" || op[0] < 'a' || op[0] > 'z' {
@@ -302,13 +322,17 @@ func (f *importFlags) write(sorter *capture.Sorter, seed [32]byte, files []strin
 		databases[i] = name
 	}
 	p := &replay{
-		Name: planName(filepath.Base(f.stem)), Path: filepath.Base(f.stem) + ".hcl", Trace: filepath.Base(f.stem) + ".trace", Driver: "redis", Example: "127.0.0.1:6379",
+		Name: planName(filepath.Base(f.stem)), Path: filepath.Base(f.stem) + ".hcl", Trace: filepath.Base(f.stem) + ".trace", Example: "127.0.0.1:6379",
 		Clients: len(f.clients), Sessions: min(len(f.clients), 256), Requests: ops,
 	}
 	p.Gets = slices.ContainsFunc(ops, func(o tracedOp) bool { return o.Op == "get" })
-	if f.web {
-		p.Driver, p.Example = "web", "127.0.0.1:8080"
-	} else if len(databases) == 1 && databases[0] != "0" {
+	p.Driver = f.server
+	switch {
+	case f.server == "web":
+		p.Example = "127.0.0.1:8080"
+	case f.server == "postgres":
+		p.Example, p.Database = "127.0.0.1:5432", strconv.Quote(databases[0])
+	case len(databases) == 1 && databases[0] != "0":
 		p.Database = databases[0]
 	}
 	var bases []string

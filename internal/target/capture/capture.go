@@ -1,5 +1,5 @@
-// Package capture reads what others have recorded of the requests to a server: the output of MONITOR of Redis and Valkey, packets of RESP (pcap),
-// and access logs of web servers (combined, or JSON).
+// Package capture reads what others have recorded of the requests to a server: the output of MONITOR of Redis and Valkey, packets of RESP (pcap), the
+// logs of PostgreSQL (csvlog, jsonlog) and access logs of web servers (combined, or JSON).
 //
 // Every record of a recording is either a request or left out for a reason that is counted, so that the two add up (see [Ledger]). A request is never
 // made up: what cannot be read whole is left out.
@@ -22,6 +22,8 @@ import (
 const (
 	Monitor  = "monitor"  // MONITOR of Redis or Valkey
 	Packets  = "pcap"     // packets of RESP
+	CSVLog   = "csvlog"   // of PostgreSQL
+	JSONLog  = "jsonlog"  // of PostgreSQL
 	Combined = "combined" // access log of nginx
 	Access   = "access"   // access log of JSON objects, one on a line
 )
@@ -34,11 +36,11 @@ type Record struct {
 	At     int64  // when it was sent, in ns since 1970
 	Tick   int64  // resolution of At, in ns
 	Client string // who sent it; requests of a client follow each other
-	// Database is the number of Redis' database, or the host that was asked.
+	// Database is the number of Redis' database, the name of PostgreSQL's, or the host that was asked.
 	Database string
-	Name     string // the command in upper case, or the method
-	// Commands has one element, but for a transaction from MULTI to EXEC. An element has the command and its arguments, or method and target. Valid
-	// until the next call of Next.
+	Name     string // the command in upper case, the first word of a statement, or the method
+	// Commands has one element, but for a transaction from MULTI to EXEC. An element has the command and its arguments; the statement and its
+	// parameters, of which a nil one is NULL; or method and target. Valid until the next call of Next.
 	Commands [][][]byte
 }
 
@@ -61,6 +63,12 @@ func (l *Ledger) leave(reason string, n int64) {
 func (l *Ledger) take(n int64) {
 	l.Records += n
 	l.Ops += n
+}
+
+// Untake leaves out the op that was taken last.
+func (l *Ledger) Untake(reason string) {
+	l.Ops--
+	l.LeftOut[reason]++
 }
 
 // Reader reads a recording, in its own order: that of the requests' starts, or of their ends.
@@ -91,7 +99,7 @@ func Open(r io.Reader, o Options, l *Ledger) (reader Reader, form string, closin
 		head, _ := in.Peek(headSize) // whatever there is
 		if form = recognise(head); form == "" {
 			closing()
-			return nil, "", nil, errors.New("its form is not recognised: name it by --form: monitor, pcap, combined or access")
+			return nil, "", nil, errors.New("its form is not recognised: name it by --form: monitor, pcap, csvlog, jsonlog, combined or access")
 		}
 	}
 	allow := allowed(o.Allow)
@@ -100,6 +108,10 @@ func Open(r io.Reader, o Options, l *Ledger) (reader Reader, form string, closin
 		reader = newMonitor(in, l, allow)
 	case Packets:
 		reader, err = newPackets(in, l, allow, o.Ports)
+	case CSVLog:
+		reader = newStatements(&csvLog{in: in}, l, allow)
+	case JSONLog:
+		reader = newStatements(&jsonLog{lines{in: in}}, l, allow)
 	case Combined:
 		reader = newAccess(&combined{}, in, l)
 	case Access:
@@ -108,7 +120,7 @@ func Open(r io.Reader, o Options, l *Ledger) (reader Reader, form string, closin
 			reader = newAccess(fields, in, l)
 		}
 	default:
-		err = fmt.Errorf("form %q: write monitor, pcap, combined or access", form)
+		err = fmt.Errorf("form %q: write monitor, pcap, csvlog, jsonlog, combined or access", form)
 	}
 	if err != nil {
 		closing()
@@ -143,6 +155,7 @@ func expand(r io.Reader) (*bufio.Reader, func(), error) {
 
 var (
 	monitorLine  = regexp.MustCompile(`(?m)^\+?[0-9]+\.[0-9]{6} \[[^\]\n]*\] "`)
+	csvLine      = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+ [^,\n]+,`)
 	combinedLine = regexp.MustCompile(`^\S+ \S+ .*\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:`)
 )
 
@@ -158,6 +171,10 @@ func recognise(head []byte) string {
 	switch {
 	case monitorLine.Match(head):
 		return Monitor
+	case csvLine.Match(first):
+		return CSVLog
+	case bytes.HasPrefix(first, []byte{'{'}) && bytes.Contains(first, []byte(`"error_severity"`)):
+		return JSONLog
 	case bytes.HasPrefix(first, []byte{'{'}):
 		return Access
 	case combinedLine.Match(first):

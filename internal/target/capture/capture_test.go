@@ -72,6 +72,10 @@ func TestLedgersOfRecordings(t *testing.T) {
 		{"monitor-redis-6.2.txt", Monitor, monitored(25, 2)},
 		{"monitor-redis-7.0.txt", Monitor, monitored(26, 3)},
 		{"monitor-valkey-8.1.txt", Monitor, monitored(26, 3)},
+		{"postgres-15.csv", CSVLog, Ledger{Records: 49, Ops: 15, LeftOut: map[string]int64{
+			"connection": 6, "duration of a statement told before": 25, "error": 1, "secret": 1, "copy": 1,
+		}}},
+		{"postgres-15.json", JSONLog, Ledger{Records: 22, Ops: 7, LeftOut: map[string]int64{"connection": 3, "duration of a statement told before": 12}}},
 		{"nginx-combined.log", Combined, access},
 		{"nginx.json", Access, access},
 	} {
@@ -147,6 +151,28 @@ func TestWhatIsLeftOutOfMonitor(t *testing.T) {
 	require.EqualValues(t, 1, l.Ops)
 }
 
+func TestStatements(t *testing.T) {
+	all, _, _ := read(t, recorded(t, "postgres-15.csv"), Options{})
+	require.Equal(t, "insert into t values (1, 'it''s \"quoted\", comma\nand newline');", string(all[1].Commands[0][0]))
+	require.Equal(t, [][]byte{[]byte("select v from t where id=$1 and v<>$2"), []byte("2"), []byte("o'brien\nx")}, all[10].Commands[0])
+	require.Equal(t, [][]byte{[]byte("insert into t values ($1,$2)"), []byte("7"), nil}, all[11].Commands[0])
+	ended, _, _ := read(t, []byte(`{"timestamp":"2026-11-28 00:00:01.500 UTC","session_id":"s","error_severity":"LOG",`+
+		`"message":"duration: 250.5 ms  execute <unnamed>: select $1","detail":"Parameters: $1 = '2'"}`), Options{})
+	require.EqualValues(t, 249500000, ended[0].At%1e9, "it began 250.5 ms before it ended")
+	for sql, why := range map[string]string{
+		"select 1; drop table t":              managing + "DROP",
+		"/* drop */ select ';drop' -- ; drop": "",
+		"select $q$; drop table t $q$":        "",
+		"copy t to program 'rm -rf /'":        managing + "COPY",
+		"copy t from stdin":                   "copy",
+		"alter user u password 'x'":           secret,
+		";;":                                  "an empty statement",
+	} {
+		_, got := (&statements{}).judge(sql)
+		require.Equal(t, why, got, sql)
+	}
+}
+
 func TestAccessLogs(t *testing.T) {
 	all, _, _ := read(t, recorded(t, "nginx.json"), Options{})
 	require.Equal(t, Record{At: 1795825101956000000, Tick: 1e6, Client: "4", Database: "x", Name: "GET", Commands: [][][]byte{{[]byte("GET"), []byte(`/raw"quote\`)}}}, all[0])
@@ -195,7 +221,7 @@ func TestRecordingsThatCannotBeOpened(t *testing.T) {
 
 // Whatever the bytes, reading ends, and the ledger balances.
 func FuzzOpen(f *testing.F) {
-	for _, name := range []string{"monitor-redis-7.0.txt", "redis.pcap", "nginx-combined.log", "nginx.json"} {
+	for _, name := range []string{"monitor-redis-7.0.txt", "redis.pcap", "postgres-15.csv", "postgres-15.json", "nginx-combined.log", "nginx.json"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(f, err)
 		f.Add(text[:min(len(text), 4096)])

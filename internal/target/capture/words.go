@@ -2,6 +2,8 @@ package capture
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"strconv"
 )
 
@@ -37,4 +39,35 @@ func appendCommand(dst []byte, words ...[]byte) []byte {
 func AppendHTTP(dst []byte, r *Record) []byte {
 	dst = append(dst, bytes.Join(r.Commands[0], []byte{' '})...)
 	return append(dst, " HTTP/1.1\r\n\r\n"...)
+}
+
+// AppendStatement appends a statement as PostgreSQL's clients send it: a Query, or with parameters Parse, Bind, Execute and Sync, of which the server
+// infers the parameters' types and reads their text.
+func AppendStatement(dst []byte, r *Record) []byte {
+	sql, parameters := r.Commands[0][0], r.Commands[0][1:]
+	message := func(kind byte, body ...[]byte) {
+		dst = append(dst, kind, 0, 0, 0, 0)
+		at := len(dst)
+		for _, b := range body {
+			dst = append(dst, b...)
+		}
+		binary.BigEndian.PutUint32(dst[at-4:], uint32(len(dst)-at+4))
+	}
+	if len(parameters) == 0 {
+		message('Q', sql, []byte{0})
+		return dst
+	}
+	values := [][]byte{{0, 0, 0, 0}, binary.BigEndian.AppendUint16(nil, uint16(len(parameters)))} // portal and statement unnamed, all as text
+	for _, p := range parameters {
+		size := uint32(len(p))
+		if p == nil {
+			size = math.MaxUint32 // NULL
+		}
+		values = append(values, binary.BigEndian.AppendUint32(nil, size), p)
+	}
+	message('P', []byte{0}, sql, []byte{0, 0, 0})
+	message('B', append(values, []byte{0, 0})...)
+	message('E', []byte{0, 0, 0, 0, 0})
+	message('S')
+	return dst
 }

@@ -34,9 +34,12 @@ func (*codec) ParseGreeting([]byte, int) (int, error) {
 	return 0, errors.New("postgres: no greeting is owed")
 }
 
-// AppendRequest appends Bind, Execute and Sync.
+// AppendRequest appends Bind, Execute and Sync, or the key that is a request.
 func (c *codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	s := c.by[req.Verb]
+	if s.whole {
+		return append(dst, req.Key...)
+	}
 	bind := len(dst)
 	dst = append(dst, 'B', 0, 0, 0, 0, 0) // the unnamed portal
 	dst = append(append(dst, s.name...), 0)
@@ -111,6 +114,8 @@ func (*codec) Resume(b []byte, p *driver.Progress) (bool, error) {
 // Parse reads to ReadyForQuery.
 func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	*reply = driver.Reply{}
+	s := c.by[verb]
+	whole := s != nil && s.whole
 	rows, failed, done := 0, false, false
 	for at := 0; ; {
 		kind, body, n, err := message(b[at:])
@@ -120,7 +125,8 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 		at += n
 		switch {
 		case aside(kind), kind == '2': // BindComplete
-		case kind == 'D' && !done && !failed:
+		case whole && !failed && (kind == '1' || kind == 'n' || kind == 'T'): // ParseComplete, NoData, RowDescription
+		case kind == 'D' && (!done || whole) && !failed:
 			if rows++; rows == 1 {
 				if reply.Value, err = firstColumn(body); err != nil {
 					return 0, err
@@ -128,7 +134,7 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 			}
 		case kind == 'I' && !done && !failed: // EmptyQueryResponse
 			done = true
-		case kind == 'C' && !done && !failed:
+		case kind == 'C' && (!done || whole) && !failed:
 			done = true
 			rows = max(rows, affected(body))
 		case kind == 'E' && !failed:
@@ -138,7 +144,7 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 				return 0, p.lost()
 			}
 			reply.Outcome, reply.Value, reply.Message = p.outcome(), nil, p.text()
-			if s := c.by[verb]; string(p.code) == "26000" && s != nil && s.absent {
+			if string(p.code) == "26000" && s != nil && s.absent {
 				reply.Message = p.with(unworded)
 			}
 		case kind == 'Z' && len(body) == 1 && (done || failed):

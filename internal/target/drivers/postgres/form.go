@@ -22,10 +22,14 @@ type Form struct {
 // Request is a statement.
 type Request struct {
 	// SQL is one statement, with $1, $2 … for its parameters. Nothing is inserted into its text.
-	SQL string `hcl:"sql" json:"sql"`
+	SQL string `hcl:"sql,optional" json:"sql"`
 	// Parameters may have placeholders. They are sent as text, which the server reads as the parameter's type.
 	Parameters []string `hcl:"parameters,optional" json:"parameters"`
+	// Form is "requests" if the key is the request, from a trace of whole requests. SQL and Parameters are empty then.
+	Form string `hcl:"form,optional" json:"form,omitempty"`
 }
+
+const requests = "requests" // loadgen trace import writes such traces
 
 // Expect says what an answer means.
 type Expect struct {
@@ -64,6 +68,9 @@ func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 	if err != nil {
 		return form.Wording{}, err
 	}
+	if s.whole {
+		return form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}, Keyed: true, Requests: true}, nil
+	}
 	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}, Command: strings.ToUpper(firstWords(s.sql)[0])}
 	for _, p := range s.parameters {
 		w.Take(p.Template)
@@ -76,6 +83,9 @@ func (Driver) ShowForm(_ any, f driver.Form, sample *driver.Request, run string)
 	s, err := compile(f)
 	if err != nil {
 		return err.Error()
+	}
+	if s.whole {
+		return "the requests of the phase's trace"
 	}
 	text := strings.Join(strings.Fields(s.sql), " ")
 	for i, p := range s.parameters {
@@ -96,7 +106,17 @@ func compile(f driver.Form) (*statement, error) {
 		return nil, fmt.Errorf("postgres: form is a %T, want a *postgres.Form", f.Words)
 	}
 	s := &statement{verb: f.Verb, op: f.Name, name: nameOf(f.Verb), sql: words.Request.SQL, result: inText}
-	errs := []error{checkSQL(s.sql)}
+	var errs []error
+	switch r := words.Request; {
+	case r.Form != "" && r.Form != requests:
+		errs = append(errs, fmt.Errorf("form is %.40q: write %q, for the requests of a trace, or leave it out and write sql", r.Form, requests))
+	case r.Form != "" && (r.SQL != "" || len(r.Parameters) > 0):
+		errs = append(errs, errors.New("sql or parameters beside form: leave them out: the trace has the statements"))
+	case r.Form != "":
+		s.whole = true
+	default:
+		errs = append(errs, checkSQL(s.sql))
+	}
 	if n := len(words.Request.Parameters); n > mostParameters {
 		errs = append(errs, fmt.Errorf("parameters are %d: write at most %d", n, mostParameters))
 	}

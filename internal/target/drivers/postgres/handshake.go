@@ -35,8 +35,8 @@ func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (n
 		}
 	}
 	for _, s := range all {
-		if link.Run == "" || s.absent {
-			continue // requests that execute this statement end in an error
+		if link.Run == "" || s.absent || s.whole {
+			continue // requests that execute an absent statement end in an error
 		}
 		if err := s.prepare(ctx, pg); err != nil {
 			return nil, err

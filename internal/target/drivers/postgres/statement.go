@@ -31,6 +31,7 @@ type statement struct {
 	none       driver.Outcome // outcome if no row was found or changed
 	op         string         // the plan's name for it, if the plan words it
 	absent     bool           // it is never prepared, since it needs a table and the plan wants none
+	whole      bool           // the key is the request, of whatever statements
 }
 
 // parameter is one parameter of a statement.
