@@ -15,37 +15,34 @@ import (
 )
 
 // continuum is ketama as its description reads, without shortcuts.
-type continuum struct {
-	names  []string
-	points []uint32
-	owner  map[uint32]int
+type continuum struct{ points []mark }
+
+type mark struct {
+	at       uint32
+	endpoint int
 }
 
 func newContinuum(names []string) *continuum {
-	c := &continuum{names: names, owner: map[uint32]int{}}
+	c := &continuum{}
 	for e, name := range names {
 		for i := range 40 {
 			sum := md5.Sum(fmt.Appendf(nil, "%s-%d", name, i))
 			for q := range 4 {
-				p := binary.LittleEndian.Uint32(sum[4*q : 4*q+4])
-				if _, taken := c.owner[p]; !taken {
-					c.owner[p] = e
-					c.points = append(c.points, p)
-				}
+				c.points = append(c.points, mark{binary.LittleEndian.Uint32(sum[4*q : 4*q+4]), e})
 			}
 		}
 	}
-	slices.Sort(c.points)
+	sort.SliceStable(c.points, func(i, j int) bool { return c.points[i].at < c.points[j].at }) // of one place, the lower endpoint first
 	return c
 }
 
 func (c *continuum) place(key []byte, n int) []int {
 	sum := md5.Sum(key)
 	hash := binary.LittleEndian.Uint32(sum[:4])
-	at := sort.Search(len(c.points), func(i int) bool { return c.points[i] >= hash })
+	at := sort.Search(len(c.points), func(i int) bool { return c.points[i].at >= hash })
 	var found []int
 	for i := 0; len(found) < n; i++ {
-		e := c.owner[c.points[(at+i)%len(c.points)]]
+		e := c.points[(at+i)%len(c.points)].endpoint
 		if !slices.Contains(found, e) {
 			found = append(found, e)
 		}
