@@ -58,7 +58,7 @@ const (
 // Counts says whether a doubt is about counts and values, and not about time.
 func (c Code) Counts() bool {
 	switch c {
-	case Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, Unverified:
+	case AllMissed, Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, LostWrites, Unended, Unverified:
 		return true
 	}
 	return false

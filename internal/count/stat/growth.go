@@ -106,9 +106,33 @@ func FitGrowth(bins []Bin, resolution float64) (Growth, bool) {
 	}
 	limit(y)
 	g.Order = around(order, inefficient*margin(tilt, y)+resolution/(x[len(x)-1]-x[0]))
+	if sign := math.Copysign(1, order); returns(bins, sign) {
+		g.Order.Low, g.Order.High = min(g.Order.Low, 0), max(g.Order.High, 0)
+	}
 	g.level = around(Mean(levels), margin(even, levels))
 	g.level.Low = max(g.level.Low, 0)
 	return g, true
+}
+
+// returns says whether what rises (sign 1) or falls (−1) may be a stretch of what comes and goes, such as a store that is compacted at times: from the
+// second quarter on, the cost goes back at once by half of what it has gained by the end, or more. It looks at medians of neighbours, which ignore stalls.
+func returns(bins []Bin, sign float64) bool {
+	const neighbours = 9
+	var costs []float64
+	for i := range bins {
+		if bins[i].From >= bins[len(bins)-1].To/4 && bins[i].Median > 0 {
+			costs = append(costs, sign*math.Log(bins[i].Median))
+		}
+	}
+	highest, back, first, last := math.Inf(-1), 0.0, math.NaN(), 0.0
+	for i := neighbours; i <= len(costs); i++ {
+		last = median(slices.Clone(costs[i-neighbours : i]))
+		highest, back = max(highest, last), max(back, highest-last)
+		if i == neighbours {
+			first = last
+		}
+	}
+	return back >= (last-first)/2
 }
 
 // limit limits errors to √π standard deviations around their median: an error has no more influence on the slope than that, however large it is

@@ -123,6 +123,31 @@ func TestOrderCoversWanderingTargets(t *testing.T) {
 	}
 }
 
+// TestSawTeethDoNotGrow: a cost that rises by 20 % and falls back, over and over, is called growing or falling in hardly any series, and growth below a
+// little noise still is.
+func TestSawTeethDoNotGrow(t *testing.T) {
+	const series, noise = 1000, 0.01
+	for name, c := range map[string]struct{ order, tooth, least, most float64 }{"saw-teeth": {0, 0.2, 0, 0.06 * series}, "growth": {0.2, 0, 0.95 * series, series}} {
+		shown := 0.0
+		for seed := range uint64(series) {
+			random := rand.New(rand.NewPCG(seed, 9))
+			period, phase := 4+92*random.Float64(), random.Float64()
+			bins := exact(func(n float64) float64 {
+				_, tooth := math.Modf(phase + n/10/period)
+				return 1e-3 * math.Pow(n, c.order) * (1 + c.tooth*tooth) * math.Exp(noise*random.NormFloat64())
+			}, 1280, 10)
+			g, ok := FitGrowth(bins, 0)
+			require.True(t, ok)
+			if g.Order.Low > 0 || g.Order.High < 0 {
+				shown++
+			}
+		}
+		t.Logf("%s: %.1f %%", name, 100*shown/series)
+		require.GreaterOrEqual(t, shown, c.least, name)
+		require.LessOrEqual(t, shown, c.most, name)
+	}
+}
+
 // TestOrderTellsShapesApart: an interval that covers everything would always cover the truth, so different shapes must differ.
 func TestOrderTellsShapesApart(t *testing.T) {
 	order := func(name string) Estimate {

@@ -115,8 +115,43 @@ func Guard(pair, residual float64, n, sides int) []Error {
 // Wilson returns the 95 % confidence interval of a share that was k of n in a sample (Wilson, Journal of the American Statistical Association 22,
 // 1927).
 func Wilson(k, n float64) (low, high float64) {
-	const z = 1.959963984540054 // the normal distribution's quantile of 97.5 %
+	return wilson(k, n, 1.959963984540054) // the normal distribution's quantile of 97.5 %
+}
+
+func wilson(k, n, z float64) (low, high float64) {
 	centre := (k + z*z/2) / (n + z*z)
 	half := z / (n + z*z) * math.Sqrt(k*(n-k)/n+z*z/4)
 	return max(0, centre-half), min(1, centre+half)
+}
+
+// leastBursts is the fewest blocks of time with an event whose interval is known.
+const leastBursts = 10
+
+// Bursts returns the 95 % confidence interval of a share whose events come in bursts: k[i] of n[i] in block i of time. It is Wilson's, of as many fewer
+// as explain how much the blocks differ, or pairs or fours of neighbouring blocks, whichever differ most; with Student's t over the blocks with an
+// event. There is none, and false, if there are fewer than ten of these.
+func Bursts(k, n []float64) (low, high float64, known bool) {
+	bursts, all, of := 0.0, 0.0, 0.0
+	for i := range k {
+		if all, of = all+k[i], of+n[i]; k[i] > 0 {
+			bursts++
+		}
+	}
+	if bursts < leastBursts {
+		return 0, 0, false
+	}
+	share, alike := all/of, 1.0 // how many gets are worth an independent one
+	for _, length := range []int{1, 2, 4} {
+		squares, blocks := 0.0, 0.0
+		for ks := range slices.Chunk(k, length) {
+			at := int(blocks) * length
+			rest := float64(len(ks)) * (Mean(ks) - share*Mean(n[at:at+len(ks)]))
+			squares, blocks = squares+rest*rest, blocks+1
+		}
+		if blocks >= leastBursts && share < 1 {
+			alike = max(alike, squares*blocks/(blocks-1)/(of*share*(1-share)))
+		}
+	}
+	low, high = wilson(all/alike, of/alike, StudentLimit(0.05, bursts-1))
+	return low, high, true
 }

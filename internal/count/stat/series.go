@@ -100,27 +100,25 @@ type Trend struct {
 // most bounds the points that are compared in pairs. Longer series are first averaged down.
 const most = 512
 
-// LeastForMean is the number of observations needed to estimate the correlation of neighbours, and thus the precision of the mean.
-const LeastForMean = 30
+// LeastForMean is the number of observations from which the precision of a mean is estimated. In fewer, rare stalls may not have shown: if 2 % of the
+// seconds are stalls, 30 hold none more often than not.
+const LeastForMean = 150
 
 // Describe describes a series of at least 5 observations.
 //
-// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length. P is from byChance. Effective is from inefficiency, of
-// the series without the drift. It requires [LeastForMean] observations, and must be at least three. In simulations of 30 to 120 points the interval
-// then contains the mean in 93 to 97 % of series with a correlation of 0, 0.3 or 0.6 between neighbours; with 0.8, in 87 % of those of 30 points and
-// 94 % of 60.
+// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length. P is from byChance. Effective is the length divided by
+// the inefficiency of the series. It requires [LeastForMean] observations, and must be at least three.
 func Describe(series []float64) Trend {
 	group := (len(series) + most - 1) / most
 	x := means(series, group)
 	slope := sen(x)
 	n := float64(len(series))
-	like := inefficiency(without(series, slope/float64(group)))
 	mean, squares := spread(series)
-	effective, half := n/like, 0.0
+	effective, half := n/inefficiency(series), 0.0
 	if effective < 3 || len(series) < LeastForMean {
 		effective, half = math.NaN(), math.NaN()
 	} else if squares > 0 {
-		half = StudentLimit(0.05, effective-1) * math.Sqrt(squares/(n-like)/effective)
+		half = StudentLimit(0.05, longest-1) * math.Sqrt(squares/(n-1)/effective)
 	}
 	return Trend{
 		Mean:      mean,
@@ -129,15 +127,6 @@ func Describe(series []float64) Trend {
 		Drift:     slope * float64(len(x)-1),
 		P:         byChance(x),
 	}
-}
-
-// without returns the series less a drift of slope per observation.
-func without(series []float64, slope float64) []float64 {
-	rest := make([]float64, len(series))
-	for i, v := range series {
-		rest[i] = v - slope*float64(i)
-	}
-	return rest
 }
 
 // sen returns the median slope between all pairs of points.
@@ -151,30 +140,31 @@ func sen(x []float64) float64 {
 	return median(slopes)
 }
 
-// inefficiency returns how many observations are worth one independent one, at least 1, if neighbours have a correlation of ρ^k at a distance of k:
-// the variance of the mean divided by that of a mean of independent observations. ρ is the correlation of neighbours, corrected for its bias and
-// taken half a standard error above its estimate, since few observations show too little correlation more often than too much.
+// The numbers of batches into which a series is cut to see how it wanders.
+const longest, shortest = 8, 32
+
+// inefficiency returns how many observations are worth one independent one, at least 1: the variance of the mean, times the length, divided by the
+// variance. That of the mean comes from the means of batches (Schmeiser, Operations Research 30, 1982), of three lengths, the largest. If it grows
+// with the length of the batches, it is taken to grow as much up to the length of the series. In simulations of 150 and 300 points the interval then
+// contains the mean in 97 % and more of series whose neighbours have a correlation of up to 0.8, and in 94 % of those with a drift of 0.9 to 0.95 below
+// white noise, or with stalls in 2 % of the points. Drift that is as slow as the series is long cannot be told from its mean.
 func inefficiency(x []float64) float64 {
-	mean, squares := spread(x)
-	if squares == 0 {
+	_, squares := spread(x)
+	if squares == 0 || len(x) < LeastForMean {
 		return 1
 	}
-	n, r := float64(len(x)), 0.0
-	for i := 1; i < len(x); i++ {
-		r += (x[i] - mean) * (x[i-1] - mean) / squares
+	most, batched := squares/float64(len(x)-1), map[int]float64{}
+	for _, n := range []int{longest, 2 * longest, shortest} {
+		length := len(x) / n
+		_, s := spread(means(x[:n*length], length))
+		batched[n] = float64(length) * s / float64(n-1)
+		most = max(most, batched[n])
 	}
-	r = (n*r + 2) / (n - 4)
-	known := min(max(r, 0), mostLike)
-	rho := min(max(r+math.Sqrt((1-known*known)/n)/2, 0), mostLike)
-	sum, power := 1.0, 1.0
-	for k := 1; k < len(x); k++ {
-		power *= rho
-		sum += 2 * power * (1 - float64(k)/n)
+	if growth := batched[longest] / batched[shortest]; growth > 1 { // by two doublings, and three more make the series
+		most = max(most, batched[longest]*math.Pow(growth, 1.5))
 	}
-	return sum
+	return most / squares * float64(len(x)-1)
 }
-
-const mostLike = 0.95 // the largest correlation of neighbours that a series is taken to have
 
 // Spacing returns how far apart the ends of most rows of a series are, in whole seconds, at least 1; end returns a row's end, in seconds. The first
 // and the last row may be shorter than most, and a row with late data may be longer.

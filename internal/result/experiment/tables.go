@@ -39,7 +39,7 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 			{Name: "median", Title: "median", Unit: unit},
 			against,
 			{Name: "spread", Title: "spread"},
-			{Name: "interval", Title: "95 % CI"},
+			{Name: "interval", Title: "95 % unadjusted"},
 			{Name: "mde", Title: "MDE"},
 			{Name: "p", Title: "p (Holm)"},
 			{Name: "finding", Title: "finding"},

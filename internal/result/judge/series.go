@@ -73,6 +73,9 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 		row.Cache.Entries += c.Entries
 		row.Cache.Bytes += c.Bytes
 	}
+	if v := delta.Versions; v != nil {
+		row.Compared, row.Stale = row.Compared+v.Staleness.Gets, row.Stale+v.Staleness.Stale
+	}
 	s.respond(row, &s.last)
 }
 
@@ -123,6 +126,8 @@ func (s *Series) halve() {
 		into.Miss += from.Miss
 		into.Bad += from.Bad
 		into.KeysOK += from.KeysOK
+		into.Compared += from.Compared
+		into.Stale += from.Stale
 		if into.Cache = joined(into.Cache, from.Cache); from.Cache != nil {
 			into.Cache.Entries, into.Cache.Bytes = from.Cache.Entries, from.Cache.Bytes
 		}

@@ -24,8 +24,8 @@ func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 			p.null("staleness."+name, reason.NoOps, "no get of a key that had been put was answered")
 		}
 	} else {
-		low, high := stat.Wilson(float64(t.Stale), float64(t.Gets))
-		s.Ratio, s.Low, s.High = number(float64(t.Stale)/float64(t.Gets)), number(low), number(high)
+		s.Ratio = number(float64(t.Stale) / float64(t.Gets))
+		p.bursts(s)
 	}
 	if t.Stale == 0 {
 		for _, name := range []string{"age_mean", "age_p50", "age_p99", "age_max"} {
@@ -40,5 +40,20 @@ func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 		if age == nil {
 			p.null("staleness."+name, reason.TooFew, "fewer than 10 stale gets are beyond it")
 		}
+	}
+}
+
+// bursts sets the interval of the share of stale gets, by rows of the series.
+func (p *phase) bursts(s *run.Staleness) {
+	var stale, gets []float64
+	for _, row := range p.counts.Series {
+		stale, gets = append(stale, float64(row.Stale)), append(gets, float64(row.Compared))
+	}
+	if low, high, known := stat.Bursts(stale, gets); known {
+		s.Low, s.High = number(low), number(high)
+		return
+	}
+	for _, name := range []string{"low", "high"} {
+		p.null("staleness."+name, reason.TooFew, "stale gets come in bursts, and fewer than ten seconds had any: run longer")
 	}
 }

@@ -52,7 +52,7 @@ func (p *phase) trend(at string, series []float64) run.Trend {
 	if math.IsNaN(d.Effective) {
 		why := fmt.Sprintf("%s are so alike that they are worth fewer than 3 independent ones", quantity.Count(len(series), "neighbouring second"))
 		if len(series) < stat.LeastForMean {
-			why = fmt.Sprintf("%s are too few to tell how alike neighbours are; at least %d are needed", quantity.Count(len(series), "second"), stat.LeastForMean)
+			why = fmt.Sprintf("%s are too few to have met rare stalls; at least %d are needed", quantity.Count(len(series), "second"), stat.LeastForMean)
 		}
 		t.Effective, t.CI95 = nil, nil
 		p.null(at+".effective", reason.TooFew, why)

@@ -20,7 +20,7 @@ func stalenessFigures() []Of[run.Phase] {
 		},
 		{
 			Name: "staleness.low", Unit: "share", Kind: Share, Float: of(func(s *run.Staleness) *float64 { return s.Low }),
-			Says: "lower end of Wilson's 95 % confidence interval of the ratio",
+			Says: "lower end of the ratio's 95 % confidence interval, by how much seconds differ, since stale gets come in bursts; null if fewer than ten seconds had any",
 		},
 		{
 			Name: "staleness.high", Unit: "share", Kind: Share, Float: of(func(s *run.Staleness) *float64 { return s.High }),

@@ -278,7 +278,9 @@ type Row struct {
 	KeysOK   uint64      `json:"keys_ok"`   // keys of multi-key ops; 0 if ops have one each
 	InFlight int64       `json:"in_flight"` // at T
 	Response RowResponse `json:"response"`
-	Cache    *RowCache   `json:"cache,omitempty"` // absent if no get of the phase has read through a cache so far
+	Cache    *RowCache   `json:"cache,omitempty"`    // absent if no get of the phase has read through a cache so far
+	Compared uint64      `json:"compared,omitempty"` // gets and stale gets of the phase's staleness; absent if there are none
+	Stale    uint64      `json:"stale,omitempty"`
 }
 
 // RowResponse describes the response times of all ops that ended or were shed in a second, in seconds. A figure is null if there were no such ops, if

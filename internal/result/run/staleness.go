@@ -7,7 +7,7 @@ type Staleness struct {
 	Gets      uint64   `json:"gets"`  // gets of keys with such a write that ended ok or miss
 	Stale     uint64   `json:"stale"` // gets that returned an older version, or nothing
 	Ratio     *float64 `json:"ratio"` // stale / gets
-	Low       *float64 `json:"low"`   // Low and High are Wilson's 95 % confidence interval of Ratio
+	Low       *float64 `json:"low"`   // Low and High are the 95 % confidence interval of Ratio, by blocks of time; null with too few bursts
 	High      *float64 `json:"high"`
 	ByOne     uint64   `json:"by_one"`    // of Stale: one acknowledged version behind
 	ByTwo     uint64   `json:"by_two"`    //

@@ -103,7 +103,7 @@ func wordsOf(all []timeline.Source) []words.Fact {
 	if slices.ContainsFunc(all, func(s timeline.Source) bool { return s.Study != nil }) {
 		list = append(list,
 			words.Fact{Name: "±", Text: []string{"half of the 95 % confidence interval of a mean."}},
-			words.Fact{Name: "× and 95 % CI", Text: []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
+			words.Fact{Name: "× and 95 %", Text: []string{"ratio to the baseline, of geometric means, and its confidence interval: unadjusted, as if it were the only one."}},
 			words.Fact{Name: "spread", Text: []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
 			words.Fact{Name: "differs", Text: []string{"p (Holm) is below 0.05, and the whole interval is beyond what matters."}},
 			words.Fact{Name: "MDE", Text: []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},

@@ -16,7 +16,9 @@ func Staleness(ph *run.Phase) []string {
 	}
 	parts := []string{
 		quantity.Percent(*s.Ratio) + " of gets stale, " + quantity.Thousands(s.Stale) + " of " + quantity.Thousands(s.Gets),
-		"95 % interval " + quantity.Percent(*s.Low) + " to " + quantity.Percent(*s.High),
+	}
+	if s.Low != nil {
+		parts = append(parts, "95 % interval "+quantity.Percent(*s.Low)+" to "+quantity.Percent(*s.High))
 	}
 	for _, n := range []struct {
 		n    uint64
