@@ -315,6 +315,8 @@ func Row(quantiles ...string) []Of[run.Row] {
 			Name: "keys_ok", Unit: "keys", Counted: func(r *run.Row) uint64 { return r.KeysOK },
 			Says: "keys of ops that ended ok in that time, if ops have several (`batch`); 0 if they have one each",
 		},
+		{Name: "compared", Unit: "gets", Float: func(r *run.Row) *float64 { return ofGets(r, r.Compared) }, Says: "gets of that time that staleness counts (docs/replication.md)"},
+		{Name: "stale", Unit: "gets", Float: func(r *run.Row) *float64 { return ofGets(r, r.Stale) }, Says: "those of them that were stale"},
 		{Name: "in_flight", Unit: "ops", Float: func(r *run.Row) *float64 { n := float64(r.InFlight); return &n }, Says: "ops started and not ended at the end of that time"},
 		{Name: "response.mean", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.Mean }, Says: "mean"},
 	}

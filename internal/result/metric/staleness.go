@@ -64,3 +64,11 @@ func stalenessFigures() []Of[run.Phase] {
 		},
 	}
 }
+
+// ofGets returns a count of a second's gets, or nil if none was compared in it.
+func ofGets(r *run.Row, n uint64) *float64 {
+	if r.Compared == 0 {
+		return nil
+	}
+	return number(n)
+}
