@@ -10,6 +10,8 @@ import (
 // Every stream computes its own due times, so an op that waits for room costs no memory. Streams are ordered by due time within their session, and
 // sessions that can start an op are ordered within the loop.
 type openFeed struct {
+	tardy
+
 	l        *loop
 	pipeline int
 	inFlight int   // the most ops running in this loop
@@ -20,8 +22,6 @@ type openFeed struct {
 	ready    []turn
 	at       *session // the session that step is starting an op of
 	live     int      // streams that have ops left
-	roomAt   int64    // when the loop last had room again after it was full
-	away     stretch  // due times during which the loop was late though there was room
 	ending   bool     // nothing more starts: ops that were due by endBy are shed, some in each turn
 	endBy    int64
 }
@@ -95,9 +95,7 @@ func (f *openFeed) due(now int64) {
 // step starts the session's next op, or sheds it.
 func (f *openFeed) step(s *session, now int64) {
 	st := s.streams[0]
-	if f.waited(s, st.due, now) {
-		f.l.rec.Waited.Record(now - st.due)
-	}
+	f.begun(f.l, s, st.due, now)
 	if f.full(s) { // only if f.shed: otherwise due would not have chosen it
 		f.l.shed(&st.ops)
 	} else {
@@ -112,17 +110,24 @@ func (f *openFeed) step(s *session, now int64) {
 // full reports whether there is no room for another op of the session.
 func (f *openFeed) full(s *session) bool { return s.active >= f.pipeline || f.l.running >= f.inFlight }
 
-// waited reports whether an op starts late because it had no room when it was due, and not because the loop was late. The loop was late if it starts
-// an op late that had room. From then until now, every due op counts as late because of the loop, even one that had no room.
-func (f *openFeed) waited(s *session, due, now int64) bool {
+// tardy tells apart why ops of a loop start late.
+type tardy struct {
+	roomAt int64   // when the loop last had room again after it was full
+	away   stretch // due times during which the loop was late though there was room
+}
+
+// begun records an op that starts late because it had no room when it was due, and not because the loop was late. The loop was late if it starts an op
+// late that had room. From then until now, every due op counts as late because of the loop, even one that had no room.
+func (y *tardy) begun(l *loop, s *session, due, now int64) {
 	late := now - due
-	if due >= max(s.roomAt, f.roomAt) {
-		if late > leastGap {
-			f.away.extend(due, now)
+	switch {
+	case due < max(s.roomAt, y.roomAt):
+		if !y.away.holds(due) && l.excess < late/2 {
+			l.rec.Waited.Record(late)
 		}
-		return false
+	case late > leastGap:
+		y.away.extend(due, now)
 	}
-	return !f.away.holds(due) && f.l.excess < late/2
 }
 
 // stretch is a stretch of time.

@@ -14,6 +14,8 @@ import (
 // is read; later ops then start late, but keep their due times.
 type replayFeed struct {
 	tape
+	tardy
+
 	held     waiters
 	l        *loop
 	pipeline int
@@ -61,6 +63,7 @@ func (f *replayFeed) due(now int64) {
 		s, due := f.l.sessions[x.session], f.l.origin+x.due
 		switch room := s.active < f.pipeline && f.held.none(s); {
 		case room && !f.l.gate.open(now):
+			f.roomAt = f.l.gate.after(now)
 			return
 		case room:
 			f.fill(&f.scratch, x)
@@ -72,6 +75,9 @@ func (f *replayFeed) due(now int64) {
 		}
 		f.pos++
 	}
+	if f.held.n >= mostHeld {
+		f.roomAt = now // lines that are not read yet wait for those held
+	}
 	f.lookAt = now + starved
 }
 
@@ -79,12 +85,16 @@ func (f *replayFeed) due(now int64) {
 func (f *replayFeed) start(s *session, o *op.Op, due, now int64) {
 	before := f.busy
 	f.busy = s
+	f.begun(f.l, s, due, now)
 	f.l.gate.pass()
 	f.l.startDrawn(s, o, due, now)
 	f.busy = before
 }
 
-func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
+func (f *replayFeed) freed(s *session, n int, now int64, _ bool) {
+	if s.active+n >= f.pipeline {
+		s.roomAt = now
+	}
 	if s == f.busy {
 		return // due calls this again
 	}
@@ -94,9 +104,6 @@ func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
 			return
 		}
 		w := f.held.release(s)
-		if late := now - w.due; f.l.excess < late/2 {
-			f.l.rec.Waited.Record(late)
-		}
 		f.start(s, &w.op, w.due, now)
 	}
 }

@@ -228,6 +228,43 @@ func TestReplayOfAStall(t *testing.T) {
 	require.InDelta(t, 500, above(&response, 10*time.Millisecond), 120, "half of the thousand ops of half a second are gets")
 }
 
+// TestWhoIsLateInAReplay stops the target or loadgen for 0.8 s: ops wait for room, or loadgen is late, whichever stood still.
+func TestWhoIsLateInAReplay(t *testing.T) {
+	const n, stopped = 10_000, int64(800 * time.Millisecond)
+	_, text := recorded(n)
+	for _, sessions := range []int{16, 64} {
+		for at := 500 * time.Millisecond; at < 3*time.Second; at += time.Second / 2 {
+			for _, who := range []string{"target", "loadgen"} {
+				b := newReplayBench(t, fmt.Sprintf("sessions = %d\n pipeline = 1", sessions), text, n, 100*time.Microsecond)
+				b.net.at(time.Duration(b.net.clock.t)+at, func() {
+					if who == "loadgen" {
+						b.net.clock.t += stopped
+						return
+					}
+					until := b.net.clock.t + stopped
+					for i := range 2 {
+						b.server(i).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(100*time.Microsecond))) }
+					}
+				})
+				_, totals := b.replay()
+				b.g.close()
+				late, waited := 0, above(&totals.Waited, 10*time.Millisecond)
+				for _, o := range totals.Ops {
+					if o != nil {
+						late += above(&o.Lag, 10*time.Millisecond)
+					}
+				}
+				require.Greater(t, late, 1200)
+				if who == "target" {
+					require.InDelta(t, late, waited, float64(late)/100, "%d sessions, stopped after %s", sessions, at)
+				} else {
+					require.Less(t, waited, late/20, "%d sessions, stopped after %s", sessions, at)
+				}
+			}
+		}
+	}
+}
+
 // The loops of any number of workers divide a trace between them.
 func TestReplayIsDivided(t *testing.T) {
 	const n = 3000
