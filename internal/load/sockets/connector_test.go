@@ -214,7 +214,7 @@ func TestWhatAnswersInstead(t *testing.T) {
 	for first, says := range map[string]string{
 		"HTTP/1.1 400 Bad Request": "a web server answers at this port: write the endpoint of the target",
 		"\x15\x03\x01\x00\x02":     "the server speaks TLS at this port: write tls {} in the target",
-		"":                         "it may speak TLS at this port: then write tls {} in the target",
+		"":                         "another kind of server may listen there, or one that speaks TLS at this port: then write tls {} in the target",
 		"-ERR":                     "",
 	} {
 		near, far := net.Pipe()
@@ -231,6 +231,16 @@ func TestWhatAnswersInstead(t *testing.T) {
 		require.Equal(t, says == "", w.Explain(bad) == bad)
 		require.ErrorContains(t, w.Explain(unix.ECONNRESET), says)
 	}
+	near, far := net.Pipe()
+	go func() { _, _ = io.Copy(far, far) }() // ends with the connection
+	w := &Witness{Conn: near}
+	_, err := io.WriteString(w, "HTTP/1.1 HTTP/1.1")
+	require.NoError(t, err)
+	_, err = io.ReadFull(w, make([]byte, 17))
+	require.NoError(t, err)
+	bad := errors.New("no such page")
+	require.Equal(t, bad, w.Explain(bad), "the driver speaks HTTP itself")
+	require.NoError(t, near.Close())
 }
 
 // A meter counts the bytes of its client's connections, and what the kernel has counted on them, whether they are open, closed or cut.

@@ -15,6 +15,7 @@ import (
 type Witness struct {
 	net.Conn
 	first []byte // the first bytes, at most mostFirst
+	web   bool   // the driver's own protocol is HTTP
 }
 
 const mostFirst = 8
@@ -26,17 +27,23 @@ func (w *Witness) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write implements net.Conn.
+func (w *Witness) Write(p []byte) (int, error) {
+	w.web = w.web || bytes.Contains(p, []byte(" HTTP/1."))
+	return w.Conn.Write(p)
+}
+
 // Explain adds to an error of talking to a server what the far end looks like.
 func (w *Witness) Explain(err error) error {
 	_, secure := w.Conn.(*tls.Conn)
 	remedy := ""
 	switch {
-	case bytes.HasPrefix(w.first, []byte("HTTP/")):
+	case !w.web && bytes.HasPrefix(w.first, []byte("HTTP/")):
 		remedy = "a web server answers at this port: write the endpoint of the target"
 	case !secure && bytes.HasPrefix(w.first, []byte{0x15, 0x03}): // a TLS alert
 		remedy = "the server speaks TLS at this port: write tls {} in the target"
 	case !secure && len(w.first) == 0 && w.cut(err):
-		remedy = "it may speak TLS at this port: then write tls {} in the target"
+		remedy = "another kind of server may listen there, or one that speaks TLS at this port: then write tls {} in the target"
 	}
 	if remedy == "" {
 		return err
