@@ -102,7 +102,10 @@ dataset "files" {
     pick   = "sequence"
     format = "file-%d"
   }
-  values { size = var.size }
+  values {
+    size            = var.size
+    compressibility = 0
+  }
 }
 
 phase "empty" { # removes what an earlier variant left, so that each save is a new one
