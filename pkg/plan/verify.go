@@ -112,13 +112,14 @@ func (v *validator) writers(at part, k *Keys) {
 
 // single checks that each key of a phase can have a single writer.
 func (v *validator) single(ph *Phase, d *Dataset, at part) {
-	if !d.Keys.OneWriter() || ph.Clear != nil || ph.Verify != nil { // a verify has the sessions of another phase
+	pools := d.Keys.PerSession() && v.plan.Follows(ph)
+	if !d.Keys.OneWriter() && !pools || ph.Clear != nil || ph.Verify != nil { // a verify has the sessions of another phase
 		return
 	}
 	writers := "dataset." + d.Name + ".keys.writers"
 	of := fmt.Sprintf(`%s: a single writer for each key of dataset %s`, at.where, dialect.Quote(d.Name))
 	switch {
-	case int64(ph.Sessions()) > d.Keys.Count && ph.Sessions() <= maxSessions:
+	case !pools && int64(ph.Sessions()) > d.Keys.Count && ph.Sessions() <= maxSessions:
 		v.fault(fmt.Sprintf("%s, and %d sessions for %d keys", of, ph.Sessions(), d.Keys.Count), "Write fewer sessions, or more keys: each session puts keys of its own.",
 			at.path+"."+ph.scheduled()+".sessions", at.path, "dataset."+d.Name+".keys.count", writers)
 	case len(ph.Scenarios) > 0:
@@ -144,7 +145,7 @@ func (v *validator) follow(ph *Phase, d *Dataset, t *Target, at part) {
 		v.fault(fmt.Sprintf("%s: %s, and %s", at.where, what, why), write, append(about, at.path)...)
 	}
 	if by == ph {
-		v.followed(d, fault)
+		v.followed(ph, d, fault)
 	}
 	if first := v.plan.firstFollowed(ph); first.Sessions() != ph.Sessions() {
 		fault(fmt.Sprintf("%d sessions where phase %s has %d", ph.Sessions(), dialect.Quote(first.Name), first.Sessions()),
@@ -176,9 +177,10 @@ func (v *validator) staleness(ph *Phase, d *Dataset, fault func(what, write stri
 }
 
 // followed checks a dataset whose writes are followed.
-func (v *validator) followed(d *Dataset, fault func(what, write string, about ...string)) {
+func (v *validator) followed(ph *Phase, d *Dataset, fault func(what, write string, about ...string)) {
 	data := "dataset." + d.Name
-	if !d.Keys.OneWriter() {
+	pools := ph.Staleness && d.Keys.PerSession()
+	if !d.Keys.OneWriter() && !pools {
 		fault("several sessions put a key of dataset "+dialect.Quote(d.Name), `Write writers = "one" in its keys, with scope = "shared": then the order of a key's puts is known.`, data+".keys.writers", data+".keys")
 	}
 	if !d.Values.Checked {
@@ -187,8 +189,12 @@ func (v *validator) followed(d *Dataset, fault func(what, write string, about ..
 	if d.Values.TTL > 0 {
 		fault(fmt.Sprintf("values have a ttl of %s", d.Values.TTL), "Leave ttl out: a value that has expired is not lost.", data+".values.ttl")
 	}
-	if d.Keys.Count > maxFollowed {
-		fault(fmt.Sprintf("dataset %s has %d keys", dialect.Quote(d.Name), d.Keys.Count),
+	all := d.Keys.Count
+	if pools {
+		all = multiply(all, int64(ph.Sessions()))
+	}
+	if all > maxFollowed {
+		fault(fmt.Sprintf("dataset %s has %d keys", dialect.Quote(d.Name), all),
 			fmt.Sprintf("Write count = %d or fewer: workers keep 32 bytes for each.", maxFollowed), data+".keys.count")
 	}
 }

@@ -176,7 +176,11 @@ func (e *Engine) writtenBy(ph *plan.Phase) *written {
 	}
 	of := [2]string{e.plan.Holder(ph), ph.Dataset}
 	if e.written[of] == nil {
-		e.written[of] = &written{writers: uint64(ph.Sessions()), keys: uint64(e.plan.Dataset(ph.Dataset).Keys.Count), of: map[int][]writtenKey{}}
+		keys := &e.plan.Dataset(ph.Dataset).Keys
+		e.written[of] = &written{writers: uint64(ph.Sessions()), keys: uint64(keys.Count), of: map[int][]writtenKey{}}
+		if keys.PerSession() {
+			e.written[of].writers = 0
+		}
 	}
 	return e.written[of]
 }

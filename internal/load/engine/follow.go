@@ -9,8 +9,8 @@ import (
 
 // written records the writes of a worker's sessions to a dataset's keys, each of which has a single writer. It lasts for the run.
 type written struct {
-	writers uint64               // sessions of all workers; session s writes the keys whose index modulo writers is s
-	keys    uint64               // how many keys the dataset has
+	writers uint64               // sessions of all workers; session s writes the keys whose index modulo writers is s; 0 if each has a pool
+	keys    uint64               // how many keys the dataset, or each session's pool, has
 	of      map[int][]writtenKey // each session's keys, in order
 }
 
@@ -28,7 +28,11 @@ func (k *writtenKey) mayMiss() bool { return k.gone > 0 && k.gone >= k.acked }
 // keysOf returns the records of a session's keys.
 func (w *written) keysOf(session int) []writtenKey {
 	if w.of[session] == nil {
-		w.of[session] = make([]writtenKey, (w.keys-uint64(session)+w.writers-1)/w.writers)
+		n := w.keys
+		if w.writers > 0 {
+			n = (w.keys - uint64(session) + w.writers - 1) / w.writers
+		}
+		w.of[session] = make([]writtenKey, n)
 	}
 	return w.of[session]
 }
@@ -56,8 +60,8 @@ type followed struct {
 type staleness struct {
 	before [][]history // by session and key
 	next   [][]uint8   // by session and key: where in its history the next write goes
-	seen   [][]uint64  // by reading session: the newest version it has read of each key of each session
-	rows   int         // the most keys of a session
+	seen   [][]uint64  // by reading session: the newest version it has read of each key of each session; in pools, of its own keys
+	rows   int         // the most keys of a session; 0 in pools
 }
 
 // history is a ring of a key's last acknowledged writes before the newest.
@@ -79,10 +83,12 @@ func (f *follower) measureStaleness() {
 	for _, keys := range f.keys {
 		r.before = append(r.before, make([]history, len(keys)))
 		r.next = append(r.next, make([]uint8, len(keys)))
-		r.rows = max(r.rows, len(keys))
+		if f.writers > 0 {
+			r.rows = max(r.rows, len(keys))
+		}
 	}
-	for range f.keys {
-		r.seen = append(r.seen, make([]uint64, r.rows*len(f.keys)))
+	for _, keys := range f.keys {
+		r.seen = append(r.seen, make([]uint64, max(len(keys), r.rows*len(f.keys))))
 	}
 	f.staleness = r
 }
@@ -96,8 +102,11 @@ func (f *follower) reach(stream workload.Stream) workload.Stream {
 	return stream
 }
 
-// place returns which session of the loop writes an op's key, and the key's index among that session's keys; −1 if none does.
-func (f *follower) place(o *op.Op) (session, row int32) {
+// place returns which session of the loop writes the key of session s' op, and the key's index among that session's keys; −1 if none does.
+func (f *follower) place(s *session, o *op.Op) (session, row int32) {
+	if f.writers == 0 {
+		return int32(s.index), int32(o.Index)
+	}
 	at := o.Index / f.writers
 	by := int(o.Index-at*f.writers) - f.l.sessions[0].id
 	if uint(by) >= uint(len(f.keys)) {
@@ -110,8 +119,8 @@ func (f *follower) place(o *op.Op) (session, row int32) {
 func (f *follower) key(session, row int32) *writtenKey { return &f.keys[session][row] }
 
 // skips reports whether a drawn op is left out: a verify reads only keys that were written.
-func (f *follower) skips(o *op.Op) bool {
-	return f != nil && f.verifies && f.key(f.place(o)).acked == 0
+func (f *follower) skips(s *session, o *op.Op) bool {
+	return f != nil && f.verifies && f.key(f.place(s, o)).acked == 0
 }
 
 // due returns how many ops a verify carries out.
@@ -136,7 +145,7 @@ func (f *follower) sign(o *op.Op, now int64) {
 
 // begin fills in a for a signed op that a session begins.
 func (f *follower) begin(a *followed, s *session, o *op.Op, now int64) {
-	a.session, a.row = f.place(o)
+	a.session, a.row = f.place(s, o)
 	a.version, a.begun = o.Value.Version, now
 	switch {
 	case a.row < 0:

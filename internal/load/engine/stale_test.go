@@ -15,7 +15,7 @@ import (
 )
 
 // stalePlan is a load of Poisson arrivals that measures staleness on three servers. Each of eight sessions has a key of its own, put 100 times a second.
-func stalePlan(r, w int, seconds int) string {
+func stalePlan(r, w int, keys string, seconds int) string {
 	return fmt.Sprintf(`
 		target "t" {
 			driver    = "redis"
@@ -31,8 +31,7 @@ func stalePlan(r, w int, seconds int) string {
 		}
 		dataset "d" {
 			keys {
-				count   = 8
-				writers = "one"
+				%s
 			}
 			values { size = 40 }
 		}
@@ -50,8 +49,10 @@ func stalePlan(r, w int, seconds int) string {
 				arrivals  = "poisson"
 				duration  = "%ds"
 			}
-		}`, firstPort, firstPort+1, firstPort+2, w, r, seconds)
+		}`, firstPort, firstPort+1, firstPort+2, w, r, keys, seconds)
 }
+
+const ofOneWriter = "count = 8\nwriters = \"one\""
 
 // seenGet is a get, as the test saw it.
 type seenGet struct {
@@ -119,17 +120,19 @@ func TestStalenessIsThatOfKnownDelays(t *testing.T) {
 		return share
 	}
 	for _, c := range []struct {
+		keys string
 		r, w int
 		want float64
 	}{
-		{1, 1, missed(0, 1, 3)},
-		{1, 2, missed(0, 0, 1)},
-		{2, 1, missed(0, 0, 1)}, // servers 2 and 3
-		{2, 2, 0},
-		{1, 3, 0},
+		{ofOneWriter, 1, 1, missed(0, 1, 3)},
+		{"count = 1\nscope = \"session\"", 1, 1, missed(0, 1, 3)},
+		{ofOneWriter, 1, 2, missed(0, 0, 1)},
+		{ofOneWriter, 2, 1, missed(0, 0, 1)}, // servers 2 and 3
+		{ofOneWriter, 2, 2, 0},
+		{ofOneWriter, 1, 3, 0},
 	} {
-		t.Run(fmt.Sprintf("R=%d W=%d", c.r, c.w), func(t *testing.T) {
-			b := newBench(t, parsePlan(t, stalePlan(c.r, c.w, 21)), "load", 0)
+		t.Run(fmt.Sprintf("%s R=%d W=%d", c.keys, c.r, c.w), func(t *testing.T) {
+			b := newBench(t, parsePlan(t, stalePlan(c.r, c.w, c.keys, 21)), "load", 0)
 			for i := range 3 {
 				b.server(i).travel = func(command string) time.Duration {
 					if command == "SET" {
@@ -158,7 +161,7 @@ func TestStalenessIsThatOfKnownDelays(t *testing.T) {
 // Whatever the delays, what is counted is what the definition says of every get and every write: with random ones, and so many puts of a key on their
 // way that several are missed at once.
 func TestStalenessByDefinition(t *testing.T) {
-	b := newBench(t, parsePlan(t, stalePlan(1, 1, 5)), "load", 0)
+	b := newBench(t, parsePlan(t, stalePlan(1, 1, ofOneWriter, 5)), "load", 0)
 	x := uint64(7)
 	for i := range 3 {
 		b.server(i).travel = func(string) time.Duration {

@@ -30,7 +30,7 @@ type opState struct {
 // next draws the next op of a stream into a slot of the session; nil if the stream has ended.
 func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opState {
 	st := l.take()
-	for more := true; more; more = l.follows.skips(&st.Op) {
+	for more := true; more; more = l.follows.skips(s, &st.Op) {
 		if !stream.Next(&st.Op) {
 			l.release(st)
 			return nil
