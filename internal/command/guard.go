@@ -165,6 +165,9 @@ func (q *quick) refuse(told map[string]float64) error {
 		return failed("%s is one of %.0f nodes, and reports only its own memory: fill all of them by a plan, and observe the sum (docs/size.md#in-a-plan)", q.at, told["TotalServerNodes"])
 	}
 	of := servers.Of(q.Driver)
+	if q.Fillings != nil && of.Table && told[of.Memory] == 0 { // at least its table of keys takes memory
+		return failed("%s does not say how much memory it uses (%s): observe its process instead (docs/size.md#other-servers)", q.at, of.Memory)
+	}
 	limit, room := told[of.Limit], told[of.Limit]-told[of.Memory]
 	if need := float64(q.Keys) * float64(q.bytes+perKey); limit > 0 && need > room {
 		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use %s",
