@@ -1,6 +1,10 @@
 package command_test
 
 import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/cachenode"
 )
 
 // serversPlan loads servers that copy by themselves, the last phase with pauses in which they close its connections.
@@ -98,6 +103,42 @@ func TestServersThatCopy(t *testing.T) {
 	require.Equal(t, &run.Replication{Coordinate: "server", N: 3, W: 2, R: 1}, work.Target.Replication)
 	require.EqualValues(t, 2000, work.Op["put"].OK+work.Op["get"].OK, "of keys that were put before")
 	require.Zero(t, r.Phase["pauses"].Reconnects, "connections that were closed while they were idle")
+}
+
+// TestServersOfASpace names one of three servers: the phase loads all that it lists, each with the keys of its part of the ring.
+func TestServersOfASpace(t *testing.T) {
+	t.Parallel()
+	var all []string
+	var servers []*cachenode.Node
+	for range 3 {
+		n, err := cachenode.New(cachenode.Config{Listen: "127.0.0.1:0", Protocol: "hydra", Memory: 64 << 20, Space: cachenode.Space{N: 1, W: 1, R: 1, Wait: 5 * time.Millisecond}})
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- n.Serve(context.Background()) }()
+		t.Cleanup(func() {
+			n.Close()
+			require.NoError(t, <-served)
+		})
+		servers, all = append(servers, n), append(all, n.Addr().String())
+	}
+	for _, n := range servers {
+		n.Join(all)
+	}
+	text := strings.NewReplacer("n          = 3", "n          = 1", "w          = 2", "w          = 1", `ready     = "10s"`, `cluster = true`).Replace(serversPlan)
+	text, _, _ = strings.Cut(text, `phase "delete"`)
+	l := begin(t, text, "-var", nodes(all[1]))
+	ph := l.whole().Phase["work"]
+	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(netip.MustParseAddrPort(a).Port(), netip.MustParseAddrPort(b).Port()) })
+	require.Equal(t, all, ph.Target.Endpoints)
+	require.Equal(t, "servers", ph.Target.Placement)
+	require.EqualValues(t, 2000, ph.Op["put"].OK+ph.Op["get"].OK, "where the put went, the get goes")
+	for _, q := range ph.Requests {
+		require.Positive(t, q.Sent, q.Endpoint)
+	}
+	text = strings.Replace(text, "cluster = true", `ready = "100ms"`, 1)
+	r := begin(t, text, "-var", nodes(all[1])).result(time.Minute)
+	require.Equal(t, exit.Failed, r.ExitCode)
+	require.Contains(t, r.Verdict.Reasons[0], "write cluster = true")
 }
 
 // TestServersThatCopyOtherwise: the plan expects N = 3, and the server says 1.

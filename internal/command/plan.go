@@ -331,7 +331,7 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	if kept != nil {
 		b.WriteString("Logs are the files of one worker that has all sessions; in a file system in memory they are memory, too.\n")
 	}
-	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Placement == plan.Slots }) {
+	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Discovers() }) {
 		b.WriteString("For a cluster, connections and memory are those of the nodes that the plan names; a worker finds the others.\n")
 	}
 	for i, o := range p.Show(drivers.All()) {

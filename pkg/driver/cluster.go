@@ -5,7 +5,8 @@ import (
 	"net"
 )
 
-// Cluster is a Wire whose servers may be nodes of a cluster, which divide the keys among them by hash slots.
+// Cluster is a Wire whose servers may be nodes of a cluster, which divide the keys among them by hash slots or, if it is a [Replicator], by their
+// points on a ring.
 type Cluster interface {
 	Wire
 
@@ -15,6 +16,12 @@ type Cluster interface {
 	// Nodes asks the server at the far end of a fresh connection for all nodes of its cluster and their slots. The caller sets the connection's
 	// deadline.
 	Nodes(ctx context.Context, conn net.Conn, link Link) ([]Node, error)
+}
+
+// Discoverer is an optional interface of the config of a [Cluster] that is a [Replicator].
+type Discoverer interface {
+	// Discovers reports whether a target with the config is a cluster.
+	Discovers() bool
 }
 
 // Watched is a Cluster whose endpoints may be servers that watch the nodes, such as Sentinels, instead of nodes. They are asked for the nodes at the
@@ -29,7 +36,7 @@ type Watched interface {
 type Node struct {
 	Addr    string   // host:port
 	Aliases []string // other names that a redirect may use for it
-	Slots   [][2]int // ranges of slots, first and last; empty for a replica or a node that has no slots yet
+	Slots   [][2]int // ranges of slots, first and last; empty for a replica, a node that has no slots yet, and with a Replicator
 	Of      string   // Addr of the node for whose slots it serves gets; "" for none
 	Epoch   uint64   // the map's epoch, the same in all nodes: a map with a lower epoch is older; 0 if not known
 }

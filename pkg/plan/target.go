@@ -145,10 +145,10 @@ func (v *validator) target(t *Target) {
 	v.endpoints(t, d, at)
 	v.executor(t, d, at)
 	v.idles(t, d, at)
-	if clustered(t, d) {
-		v.cluster(t, at)
-	} else if _, copies := d.(driver.Replicator); copies {
+	if _, copies := d.(driver.Replicator); copies && !clustered(t, d) {
 		v.oneOf(at, "placement", t.Placement, ServersRing, ketama, Rendezvous)
+	} else if clustered(t, d) {
+		v.cluster(t, copies, at)
 	} else {
 		v.oneOf(at, "placement", t.Placement, ketama, Rendezvous)
 	}
@@ -169,11 +169,14 @@ func (v *validator) target(t *Target) {
 	}
 }
 
-// cluster checks for arguments that a cluster cannot have.
-func (v *validator) cluster(t *Target, at part) {
-	if t.Placement != Slots {
+// cluster checks for arguments that a cluster cannot have. Servers that copy values by themselves may be built in.
+func (v *validator) cluster(t *Target, copies bool, at part) {
+	if t.Placement != Slots && (!copies || t.Placement != ServersRing) {
 		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, dialect.Quote(t.Placement)),
 			"Leave placement out: a cluster's nodes have divided the keys themselves.", at.path+".placement")
+	}
+	if copies {
+		return
 	}
 	if t.Replication != nil || t.Copies != nil {
 		v.fault(at.where+": replication of a cluster", "Leave one of them out: a cluster keeps its replicas itself, and a key has one node that takes requests.",
@@ -261,6 +264,12 @@ func executor(t *Target, d driver.Driver) string {
 func encrypted(t *Target, d driver.Driver) bool {
 	e, ok := d.(driver.Encrypter)
 	return ok && e.Encrypted(t.Config)
+}
+
+// Discovers reports whether workers find the target's servers, some of which are its endpoints.
+func (t *Target) Discovers() bool {
+	c, ok := t.Config.(driver.Discoverer)
+	return t.Placement == Slots || ok && c.Discovers()
 }
 
 // clustered reports whether a target is a cluster.

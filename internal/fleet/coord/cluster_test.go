@@ -16,14 +16,13 @@ func TestNodesOfAClusterAreTheWorkers(t *testing.T) { overBoth(t, testNodesOfACl
 
 func testNodesOfAClusterAreTheWorkers(t *testing.T, join joiner) {
 	found := []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"}
-	for _, cluster := range []bool{true, false} {
+	for _, kind := range []string{`"redis"`, "\"redis\"\ncluster = true", `"hydra"`, "\"hydra\"\ncluster = true"} {
 		a, b, idle := newFake(), newFake(), newFake()
 		a.nodes, b.nodes = found, found
-		text := strings.Replace(twoPhases, `driver    = "null"`, `driver = "redis"`, 1)
+		text := strings.Replace(twoPhases, `driver    = "null"`, "driver = "+kind, 1)
 		text = strings.Replace(text, `["a"]`, `["10.0.0.2:6379"]`, 1)
 		want := []string{"10.0.0.2:6379"}
-		if cluster {
-			text = strings.Replace(text, `driver = "redis"`, "driver = \"redis\"\ncluster = true", 1)
+		if strings.Contains(kind, "cluster") {
 			want = found
 		}
 		r := coord.Run(context.Background(), configOf(t, text, join, a, b, idle))

@@ -239,7 +239,7 @@ func (s *step) apart() time.Duration {
 // agreeOnNodes takes clusters' nodes from the workers. All must have found the same ones in the same order, because requests are counted by that order.
 func (s *step) agreeOnNodes() error {
 	for _, name := range s.ph.Targets() {
-		if s.c.Plan.Target(name).Placement != plan.Slots {
+		if !s.c.Plan.Target(name).Discovers() {
 			continue
 		}
 		if err := s.agreeOn(name); err != nil {

@@ -53,12 +53,12 @@ func newCluster(x *side, d driver.Cluster) *cluster {
 }
 
 // discover finds the nodes of the target's cluster. It asks the target's endpoints in turn until one answers, and replaces them by the nodes, ordered
-// by address.
+// by address. Nodes without slots, which a Replicator has, are endpoints like those of a plan.
 func (x *side) discover(ctx context.Context, d driver.Cluster) error {
 	c := newCluster(x, d)
 	var errs []error
 	for i := range x.endpoints {
-		nodes, err := c.ask(ctx, &x.endpoints[i], identifyWithin)
+		nodes, err := c.ask(ctx, &x.endpoints[i], identifyWithin+x.patience())
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -67,6 +67,13 @@ func (x *side) discover(ctx context.Context, d driver.Cluster) error {
 			return fmt.Errorf("%v: a cluster of %d nodes, more than %d", x.endpoints[i], len(nodes), mostNodes)
 		}
 		slices.SortFunc(nodes, byAddress)
+		if _, rings := d.(driver.Replicator); rings {
+			var all []string
+			for _, n := range nodes {
+				all = append(all, n.Addr)
+			}
+			return x.place(all)
+		}
 		c.asked, x.endpoints = x.endpoints, nil
 		for i, n := range nodes {
 			x.endpoints = append(x.endpoints, sockets.NewEndpoint(fmt.Sprintf("n%d", i), n.Addr))

@@ -363,7 +363,7 @@ func (g *group) ready(source *workload.Source) worker.Ready {
 			}
 			r.Servers[x.target.Name] = x.servers
 		}
-		if x.cluster != nil {
+		if _, found := clustered(x.target, x.driver); found && g.sessions > 0 {
 			if r.Nodes == nil {
 				r.Nodes = map[string][]string{}
 			}

@@ -84,6 +84,12 @@ func (x *side) locate(nodes []string) error {
 	if len(texts) == 0 {
 		return errors.New("it has no endpoint")
 	}
+	return x.place(texts)
+}
+
+// place makes servers at these addresses the target's endpoints, and places keys on them.
+func (x *side) place(texts []string) error {
+	x.endpoints = nil
 	var names []string
 	for i, text := range texts {
 		name := "n" + strconv.Itoa(i)

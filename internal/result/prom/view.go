@@ -81,6 +81,7 @@ type Target struct {
 	Verbs     []driver.Verb // verbs that the phase sends to it
 	Endpoints int           // from the plan; for a cluster, more than have names
 	Rows      int           // rows in the ledger of requests; 0 for a cluster whose number of nodes is still unknown
+	later     int           // of these, the row for nodes that join later
 }
 
 // NewView returns the view of a run before it begins: every phase of the plan, with nothing counted. The plan must be valid.
@@ -126,8 +127,11 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	for _, name := range ph.Targets() {
 		t := p.Target(name)
 		mine := Target{Name: name, Verbs: verbs(ph.OpsOn(name)), Endpoints: endpoints[name], Rows: endpoints[name]}
-		if t.Placement == plan.Slots { // it has more nodes than the plan names; their number is not known yet
+		if t.Discovers() { // it has more nodes than the plan names; their number is not known yet
 			mine.Endpoints, mine.Rows = maxEndpoints+1, 0
+		}
+		if t.Placement == plan.Slots {
+			mine.later = 1
 		}
 		out.Targets = append(out.Targets, mine)
 		if t.Replication != nil {
@@ -146,12 +150,12 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 }
 
 // found records how many nodes the clusters among the phase's targets have; nodes is by target name. The ledger of requests has one more row for each
-// cluster, for nodes that join later.
+// cluster with slots, for nodes that join later.
 func (ph *Phase) found(nodes map[string][]string) {
 	ph.Targets = slices.Clone(ph.Targets) // views already shown share the old ones
 	for i := range ph.Targets {
 		if t := &ph.Targets[i]; len(nodes[t.Name]) > 0 {
-			t.Rows = len(nodes[t.Name]) + 1
+			t.Rows = len(nodes[t.Name]) + t.later
 		}
 	}
 }

@@ -52,13 +52,16 @@ type Driver struct{}
 var (
 	_ driver.Replicator = Driver{}
 	_ driver.IdleCloser = Driver{}
+	_ driver.Cluster    = Driver{}
+	_ driver.Discoverer = (*Config)(nil)
 )
 
 // Config holds what a hydra target takes beside the common attributes.
 type Config struct {
-	Points int           `hcl:"points,optional" json:"points"`  // number of points of each server on the ring: 1, as in 2011, or 20
-	Ready  time.Duration `hcl:"ready,optional" json:"ready_ns"` // the time that the servers may take to list each other
-	Fresh  bool          `hcl:"fresh,optional" json:"fresh"`    // keys begin with digits that identify the run
+	Points  int           `hcl:"points,optional" json:"points"`             // number of points of each server on the ring: 1, as in 2011, or 20
+	Ready   time.Duration `hcl:"ready,optional" json:"ready_ns"`            // the time that the servers may take to list each other
+	Fresh   bool          `hcl:"fresh,optional" json:"fresh"`               // keys begin with digits that identify the run
+	Cluster bool          `hcl:"cluster,optional" json:"cluster,omitempty"` // the servers are those that an endpoint lists
 }
 
 const (
@@ -79,6 +82,9 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
+
+// Discovers implements driver.Discoverer.
+func (c *Config) Discovers() bool { return c.Cluster }
 
 // Name returns "hydra".
 func (Driver) Name() string { return "hydra" }

@@ -31,7 +31,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	}
 	var id map[string]string
 	err = driver.Interruptible(ctx, conn, func() (err error) {
-		strays, err := meet(ctx, conn, link, cfg.Ready)
+		_, strays, err := meet(ctx, conn, link, cfg)
 		if err != nil {
 			return err
 		}
@@ -46,34 +46,67 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	return id, nil
 }
 
-// meet waits until the server lists all endpoints of the target and, if the ring places keys, no other server. It returns those that are no endpoints.
-func meet(ctx context.Context, conn net.Conn, link driver.Link, patience time.Duration) (strays []string, err error) {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+// Clustered implements driver.Cluster.
+func (Driver) Clustered(config any) bool {
+	cfg, ok := config.(*Config)
+	return ok && cfg.Cluster
+}
+
+// Nodes asks /registry until the server lists all endpoints of the target, and returns all that it lists then.
+func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nodes []driver.Node, err error) {
+	cfg, err := check(link.Config)
+	if err != nil {
+		return nil, err
+	}
+	link.Ring = false
+	err = driver.Interruptible(ctx, conn, func() error {
+		listed, _, err := meet(ctx, conn, link, cfg)
+		for _, at := range listed {
+			if bad := d.CheckAddress(at); err == nil && bad != nil {
+				err = fmt.Errorf("/registry lists %s: %w", at, bad)
+			}
+			nodes = append(nodes, driver.Node{Addr: at})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask Hydra Cache for its servers: %w", err)
+	}
+	return nodes, nil
+}
+
+// meet waits until the server lists all endpoints of the target and, if the ring places keys, no other server. It returns all that it lists, and of
+// these the ones that are no endpoints.
+func meet(ctx context.Context, conn net.Conn, link driver.Link, cfg *Config) (listed, strays []string, err error) {
+	waiting, cancel := context.WithTimeout(ctx, cfg.Ready)
 	defer cancel()
 	for {
-		_, listed, err := registry(conn, link.Endpoint)
+		_, listed, err = registry(conn, link.Endpoint)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		missing, strays := without(link.Others, listed), without(listed, link.Others)
 		if len(link.Others) == 0 {
 			strays = nil // the caller does not say which are endpoints
 		}
 		if len(missing) == 0 && (len(strays) == 0 || !link.Ring) {
-			return strays, nil
+			return listed, strays, nil
 		}
 		select {
 		case <-time.After(askPause):
 		case <-waiting.Done():
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			if len(missing) == 0 {
-				return nil, fmt.Errorf("/registry also lists %s: keys on its part of the ring would go elsewhere than the servers' own clients send them: add it to endpoints, or write placement = \"ketama\"",
+			switch {
+			case ctx.Err() != nil:
+				return nil, nil, ctx.Err()
+			case len(missing) == 0 && cfg.Cluster:
+				return nil, nil, fmt.Errorf("/registry also lists %s, which the server that was asked first does not: run again when all servers list each other",
+					strings.Join(strays, ", "))
+			case len(missing) == 0:
+				return nil, nil, fmt.Errorf("/registry also lists %s: keys on its part of the ring would go elsewhere than the servers' own clients send them: write cluster = true, add it to endpoints, or write placement = \"ketama\"",
 					strings.Join(strays, ", "))
 			}
-			return nil, fmt.Errorf("/registry lists %s, and not %s, for %v: start all servers of the space before the run, and write endpoints as it lists them",
-				strings.Join(listed, ", "), strings.Join(missing, ", "), patience)
+			return nil, nil, fmt.Errorf("/registry lists %s, and not %s, for %v: start all servers of the space before the run, and write endpoints as it lists them",
+				strings.Join(listed, ", "), strings.Join(missing, ", "), cfg.Ready)
 		}
 	}
 }
