@@ -15,6 +15,7 @@ import (
 )
 
 var rules = map[string]func(*module) []string{
+	"arguments":  arguments,
 	"arrows":     arrows,
 	"assembly":   assembly,
 	"clock":      clock,
