@@ -128,7 +128,9 @@ func TestServersOfASpace(t *testing.T) {
 	text, _, _ = strings.Cut(text, `phase "delete"`)
 	l := begin(t, text, "-var", nodes(all[1]))
 	ph := l.whole().Phase["work"]
-	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(netip.MustParseAddrPort(a).Port(), netip.MustParseAddrPort(b).Port()) })
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Compare(netip.MustParseAddrPort(a).Port(), netip.MustParseAddrPort(b).Port())
+	})
 	require.Equal(t, all, ph.Target.Endpoints)
 	require.Equal(t, "servers", ph.Target.Placement)
 	require.EqualValues(t, 2000, ph.Op["put"].OK+ph.Op["get"].OK, "where the put went, the get goes")

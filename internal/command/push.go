@@ -1,13 +1,13 @@
 package command
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/base/safefile"
+	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/result/push"
 )
 
@@ -50,13 +50,8 @@ func (f *pushFlags) receiver() (*push.Receiver, error) {
 		}
 	}
 	if f.ca != "" {
-		text, err := safefile.Read(f.ca, maxAuthorities)
-		if err != nil {
+		if to.CAs, err = sockets.Authorities(pemFile, f.ca); err != nil {
 			return nil, fmt.Errorf("--remote-write-ca: %w", err)
-		}
-		to.CAs = x509.NewCertPool()
-		if !to.CAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--remote-write-ca: %s holds no certificate in PEM", f.ca)
 		}
 	}
 	if err := to.Check(); err != nil {

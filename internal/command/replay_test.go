@@ -197,8 +197,10 @@ func TestDiffFindsWhatDiffers(t *testing.T) {
 	require.NoError(t, file.Close())
 
 	servers := cluster(t, 2)
-	diff := func(b string) (string, int) {
-		cmd := command(t, "trace", "diff", path, servers[0].Addr, b)
+	a, secret := servers[0].Addr, "LOADGEN_SECRET_A="
+	diff := func(b string, more ...string) (string, int) {
+		cmd := command(t, append([]string{"trace", "diff", path, a, b}, more...)...)
+		cmd.Env = append(cmd.Environ(), secret)
 		text, err := cmd.CombinedOutput()
 		if err != nil {
 			require.IsType(t, new(exec.ExitError), err)
@@ -220,6 +222,19 @@ func TestDiffFindsWhatDiffers(t *testing.T) {
 	full, code := diff(servers[1].Addr)
 	require.Equal(t, exit.Failed, code)
 	require.Contains(t, full, "it holds keys: name an empty server, or have --flush empty both")
+	filled, code := diff(servers[1].Addr, "--before", `sh -c 'redis-cli -u "redis://$LOADGEN_ENDPOINT" SET a b'`)
+	require.Equal(t, exit.OK, code, filled)
+	dial(t, servers[1].Addr).ask("DEL", "a")
+
+	authority := servertest.NewAuthority(t)
+	closed := servertest.StartRedisTLS(t, authority, authority.Issue("127.0.0.1", time.Hour), "--tls-auth-clients", "no", "--requirepass", "word")
+	a = "rediss://" + closed.Addr
+	refused, code := diff(servers[1].Addr, "--ca", authority.CA)
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, refused, "NOAUTH")
+	secret += "word"
+	same, code = diff(servers[1].Addr, "--ca", authority.CA)
+	require.Equal(t, exit.OK, code, same)
 }
 
 // TestRecord records from a server whose client goes on asking; Ctrl-C keeps what there is.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,10 +87,11 @@ type importFlags struct {
 }
 
 const (
-	sortWindow  = 64 << 20 // bytes of requests that are sorted in memory
-	mostClients = 1 << 20
-	mostNames   = 1 << 12 // commands that are counted apart
-	ownOps      = 16      // ops of a plan's own
+	sortWindow   = 64 << 20 // bytes of requests that are sorted in memory
+	importMemory = 84 << 20 // bytes from which on garbage is collected at once
+	mostClients  = 1 << 20
+	mostNames    = 1 << 12 // commands that are counted apart
+	ownOps       = 16      // ops of a plan's own
 )
 
 func (f *importFlags) run(cmd *cobra.Command, files []string) error {
@@ -97,6 +99,7 @@ func (f *importFlags) run(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	f.begin()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
 	sorter := capture.NewSorter(sortWindow)
 	defer sorter.Close()
 	sum := sha256.New()
@@ -137,7 +140,7 @@ func (f *importFlags) begin() {
 // end writes the trace and the plan, and says what became of each record.
 func (f *importFlags) end(out io.Writer, sorter *capture.Sorter, seed [32]byte, from []string) error {
 	if f.ledger.Ops == 0 {
-		return failed("no request that could be tracedOp:%s", f.leftOut())
+		return failed("no record could become a request%s", f.leftOut())
 	}
 	plan, err := f.write(sorter, seed, from)
 	if err != nil {

@@ -2,30 +2,32 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/safefile"
+	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/plan/trace"
 	"github.com/loadgen/loadgen/internal/target/capture"
 )
 
 func newTraceDiff() *cobra.Command {
-	var flush bool
+	var f diffFlags
 	c := &cobra.Command{
 		Use:   "diff TRACE A B",
 		Short: "Find the replies in which two servers differ",
 		Long: `Send the requests of a trace to server A, to B and to A again, in recorded order on one connection, and compare the replies. A and B are Redis,
-Valkey or others that speak RESP: HOST:PORT or redis://HOST:PORT. Both must be empty, unless --flush empties them; the keys that a pass put are
-deleted after it.
+Valkey or others that speak RESP: HOST:PORT, redis:// or rediss://. Both must be empty, unless --flush empties them or --before makes them alike;
+the keys that a pass put are deleted after it. Passwords come from LOADGEN_SECRET_A and LOADGEN_SECRET_B in the environment.
 
 Some replies may differ without a fault, and are counted apart, not judged: those in which A differs from itself; commands that answer by chance,
 such as SPOP, and every later request on their keys; keys that expire within ten times the longest pass. Elements of sets compare in any order,
@@ -33,24 +35,47 @@ numbers as numbers, errors by their first word.
 
 Exit codes: 0 no difference, 1 a difference, or B ended the connection, 6 A could not be compared or B not reached, 7 nothing could be judged.`,
 		Example: `  loadgen trace diff shop.trace 127.0.0.1:6379 127.0.0.1:6380
-  loadgen trace diff shop.trace redis://127.0.0.1:6379 redis://127.0.0.1:6380 --flush`,
+  loadgen trace diff shop.trace redis://127.0.0.1:6379 redis://127.0.0.1:6380 --flush
+  loadgen trace diff shop.trace 127.0.0.1:6379 127.0.0.1:6380 --before './restore.sh'`,
 		Args: cobra.ExactArgs(3),
-		RunE: func(cmd *cobra.Command, args []string) error { return traceDiff(cmd, args[0], args[1:], flush) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], args[1:]) },
 	}
-	c.Flags().BoolVar(&flush, "flush", false, "empty both servers before each pass, whatever they hold (FLUSHALL)")
+	c.Flags().BoolVar(&f.flush, "flush", false, "empty both servers before each pass, whatever they hold (FLUSHALL)")
+	c.Flags().StringVar(&f.before, "before", "", "before each pass run `COMMAND ARGUMENT...`, without a shell, with the server's address in LOADGEN_ENDPOINT")
+	c.Flags().StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// (default: the system's)")
 	return c
 }
 
-func traceDiff(cmd *cobra.Command, path string, addresses []string, flush bool) error {
+type diffFlags struct {
+	flush  bool
+	before string
+	ca     string
+}
+
+func (f *diffFlags) run(cmd *cobra.Command, path string, addresses []string) error {
+	var before hook.Hook
+	if f.before != "" {
+		var err error
+		if before, err = hook.Parse("before=" + f.before); err != nil {
+			return errors.New(strings.Replace(err.Error(), "--allow-exec before", "--before", 1))
+		}
+	}
 	var at [2]capture.Compared
 	for i, text := range addresses {
-		a, err := plainRedis(text)
+		name := string(rune('A' + i))
+		endpoint, dial, err := redisAt(text, name, f.ca)
 		if err != nil {
 			return err
 		}
-		at[i] = capture.Compared{Name: string(rune('A'+i)) + ", " + a.endpoint, Dial: func(ctx context.Context) (net.Conn, error) {
-			return (&net.Dialer{Timeout: answers}).DialContext(ctx, "tcp", a.endpoint)
-		}}
+		at[i] = capture.Compared{Name: name + ", " + endpoint, Dial: dial}
+		if f.before != "" {
+			at[i].Before = func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, beforeTime)
+				defer cancel()
+				_, err := before.Run(ctx, []string{"LOADGEN_ENDPOINT=" + endpoint})
+				return err
+			}
+		}
 	}
 	open := func() (io.ReadCloser, error) { return safefile.Open(path) }
 	file, err := open()
@@ -62,12 +87,15 @@ func traceDiff(cmd *cobra.Command, path string, addresses []string, flush bool) 
 	if err != nil {
 		return failed("%s:%w", path, err)
 	}
-	d, err := capture.Compare(cmd.Context(), open, at[0], at[1], flush)
+	d, err := capture.Compare(cmd.Context(), open, at[0], at[1], f.flush)
 	if err != nil {
 		return failed("%w", err)
 	}
 	return tellDifferences(cmd.OutOrStdout(), d)
 }
+
+// beforeTime is how long --before may take.
+const beforeTime = 10 * time.Minute
 
 // tellDifferences prints what a comparison has found.
 func tellDifferences(w io.Writer, d *capture.Differences) error {

@@ -1,18 +1,24 @@
 package command
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
+	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/target/capture"
 )
 
@@ -22,7 +28,8 @@ func newTraceRecord() *cobra.Command {
 		Use:   "record HOST:PORT",
 		Short: "Record what clients ask of a Redis or Valkey, for replay",
 		Long: `Record what clients ask of a Redis or Valkey by MONITOR, for --for, and write a trace and the plan that replays it, as trace import does. MONITOR costs
-the server about half as much processor time again while it runs. Ctrl-C ends the recording and keeps what there is.`,
+the server about half as much processor time again while it runs. Ctrl-C ends the recording and keeps what there is.
+A password comes from LOADGEN_SECRET_TARGET in the environment.`,
 		Example: `  loadgen trace record redis://127.0.0.1:6379 --for 60s -o shop`,
 		Args:    one("address"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.record(cmd, args[0]) },
@@ -32,19 +39,24 @@ the server about half as much processor time again while it runs. Ctrl-C ends th
 	flags.DurationVar(&f.lasts, "for", f.lasts, "record for so long")
 	flags.Int64Var(&f.most, "most", f.most, "end after so many `BYTES` of MONITOR's output")
 	flags.StringSliceVar(&f.allow, "allow", nil, "record commands that are left out otherwise, by `NAME,...`")
+	flags.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// (default: the system's)")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return c
 }
+
+// underWay is how long what the server has sent by the end of a recording may take to arrive.
+const underWay = 200 * time.Millisecond
 
 // recordFlags are the flags of trace record.
 type recordFlags struct {
 	importFlags
 	lasts time.Duration
 	most  int64
+	ca    string
 }
 
 func (f *recordFlags) record(cmd *cobra.Command, text string) error {
-	a, err := plainRedis(text)
+	endpoint, dial, err := redisAt(text, "TARGET", f.ca)
 	if err != nil {
 		return err
 	}
@@ -58,23 +70,23 @@ func (f *recordFlags) record(cmd *cobra.Command, text string) error {
 	f.begin()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	conn, err := (&net.Dialer{Timeout: answers}).DialContext(ctx, "tcp", a.endpoint)
+	conn, err := dial(ctx)
 	if err != nil {
-		return failed("%w", err)
+		return failed("%s: %w", endpoint, err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(cmd.ErrOrStderr(), "recording %s for %v by MONITOR, which costs it about half as much processor time again; Ctrl-C ends it\n", a.endpoint, f.lasts)
+	fmt.Fprintf(cmd.ErrOrStderr(), "recording %s for %v by MONITOR, which costs it about half as much processor time again; Ctrl-C ends it\n", endpoint, f.lasts)
 	watched := &watch{conn: conn, left: f.most}
-	if err := watched.begin(); err != nil {
-		return failed("%s: MONITOR: %w", a.endpoint, err)
+	if err := told(conn, "MONITOR"); err != nil {
+		return failed("%s: %w", endpoint, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.lasts)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now().Add(underWay)) })()
 	sorter := capture.NewSorter(sortWindow)
 	defer sorter.Close()
 	if err := f.read(watched, 0, sorter, io.Discard); err != nil {
-		return failed("%s: %w", a.endpoint, err)
+		return failed("%s: %w", endpoint, err)
 	}
 	switch {
 	case watched.left <= 0:
@@ -82,46 +94,95 @@ func (f *recordFlags) record(cmd *cobra.Command, text string) error {
 	case ctx.Err() == nil:
 		fmt.Fprintf(cmd.ErrOrStderr(), "the server ended MONITOR early; a client that reads too slowly is cut off (client-output-buffer-limit)\n")
 	}
-	return f.end(cmd.OutOrStdout(), sorter, [32]byte{}, []string{a.endpoint})
+	return f.end(cmd.OutOrStdout(), sorter, [32]byte{}, []string{endpoint})
 }
 
-// plainRedis reads the address of a server that is asked by loadgen itself, not by a driver.
-func plainRedis(text string) (*address, error) {
-	a, err := choice{drivers: []string{"redis"}, write: "write HOST:PORT or redis://HOST:PORT", others: "only servers that speak RESP will do"}.parse(text, "")
+// redisAt reads the address of a server that is asked by loadgen itself, not by a driver, and returns how to connect to it. Its password is in the URL,
+// or in LOADGEN_SECRET_ and a name.
+func redisAt(text, secret, ca string) (endpoint string, dial func(context.Context) (net.Conn, error), err error) {
+	a, err := choice{drivers: []string{"redis"}, write: "write HOST:PORT, redis:// or rediss://", others: "only servers that speak RESP will do"}.parse(text, "")
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if a.tls || a.user != "" || a.password != "" || a.database != "" {
-		return nil, fmt.Errorf("%s: no TLS, password or database here: write HOST:PORT", a.endpoint)
+	if a.database != "" {
+		return "", nil, fmt.Errorf("%s/%s: no database here: all are recorded and compared", a.endpoint, a.database)
 	}
-	return a, nil
+	if a.password == "" {
+		a.password, _ = environmentSecrets(secret) // a server may need none
+	}
+	settings := &tls.Config{}
+	if settings.ServerName, _, err = net.SplitHostPort(a.endpoint); err != nil && a.tls {
+		return "", nil, err
+	}
+	if ca != "" {
+		if settings.RootCAs, err = sockets.Authorities(pemFile, ca); err != nil {
+			return "", nil, failed("--ca: %w", err)
+		}
+	}
+	return a.endpoint, func(ctx context.Context) (net.Conn, error) {
+		network, place := "tcp", a.endpoint
+		if path, local := strings.CutPrefix(place, "unix://"); local {
+			network, place = "unix", path
+		}
+		conn, err := (&net.Dialer{Timeout: answers}).DialContext(ctx, network, place)
+		if err != nil {
+			return nil, err
+		}
+		if a.tls {
+			conn = tls.Client(conn, settings)
+		}
+		if err := a.authenticate(conn); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return conn, nil
+	}, nil
+}
+
+func pemFile(path string) ([]byte, error) { return safefile.Read(path, maxAuthorities) }
+
+// authenticate logs in, if there is a password.
+func (a *address) authenticate(conn net.Conn) error {
+	words := []string{"AUTH", a.user, a.password}
+	switch {
+	case a.password == "" && a.user != "":
+		return fmt.Errorf("user %s has no password", a.user)
+	case a.password == "":
+		return nil
+	case a.user == "":
+		words = slices.Delete(words, 1, 2)
+	}
+	return told(conn, words...)
+}
+
+// told sends a command and reads a reply that is to be OK. It reads no further: what follows may be another's.
+func told(conn net.Conn, words ...string) error {
+	if err := conn.SetDeadline(time.Now().Add(answers)); err != nil {
+		return err
+	}
+	request := fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, w := range words {
+		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
+	}
+	if _, err := conn.Write(request); err != nil {
+		return fmt.Errorf("%s: %w", words[0], err)
+	}
+	var reply []byte
+	for one := make([]byte, 1); len(reply) < 512 && (len(reply) == 0 || reply[len(reply)-1] != '\n'); {
+		if _, err := conn.Read(one); err != nil {
+			return fmt.Errorf("%s: %w", words[0], err)
+		}
+		reply = append(reply, one[0])
+	}
+	if string(reply) != "+OK\r\n" {
+		return fmt.Errorf("%s: it says %.200q", words[0], bytes.TrimSpace(reply))
+	}
+	return conn.SetDeadline(time.Time{})
 }
 
 // watch reads the output of MONITOR until it has all, or its connection's deadline is over, and then ends like a file.
 type watch struct {
 	conn net.Conn
 	left int64
-}
-
-// begin starts MONITOR and waits for its +OK.
-func (w *watch) begin() error {
-	if err := w.conn.SetDeadline(time.Now().Add(answers)); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w.conn, "MONITOR\r\n"); err != nil {
-		return err
-	}
-	var reply []byte
-	for one := make([]byte, 1); len(reply) < 512 && (len(reply) == 0 || reply[len(reply)-1] != '\n'); {
-		if _, err := w.conn.Read(one); err != nil {
-			return err
-		}
-		reply = append(reply, one[0])
-	}
-	if string(reply) != "+OK\r\n" {
-		return fmt.Errorf("it says %.200q", reply)
-	}
-	return w.conn.SetDeadline(time.Time{})
 }
 
 func (w *watch) Read(p []byte) (int, error) {

@@ -33,7 +33,7 @@ func NewConnector(dial func(ctx context.Context, network, addr string) (net.Conn
 	// Records are full from the first one on, so a write is one record if it fits.
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, DynamicRecordSizingDisabled: true}
 	if t.CA != "" {
-		roots, err := readAuthorities(read, t.CA)
+		roots, err := Authorities(read, t.CA)
 		if err != nil {
 			return c, fmt.Errorf("tls, ca: %w", err)
 		}
@@ -49,7 +49,8 @@ func NewConnector(dial func(ctx context.Context, network, addr string) (net.Conn
 	return c, nil
 }
 
-func readAuthorities(read func(string) ([]byte, error), path string) (*x509.CertPool, error) {
+// Authorities reads the certificates to be trusted from a file in PEM.
+func Authorities(read func(string) ([]byte, error), path string) (*x509.CertPool, error) {
 	text, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w", err)

@@ -18,10 +18,12 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/trace"
 )
 
-// Compared is a server whose replies are compared, and how to connect to it.
+// Compared is a server whose replies are compared, and how to connect to it. Before makes it ready for a pass, and may let it hold keys; nil if nothing
+// does.
 type Compared struct {
-	Name string
-	Dial func(context.Context) (net.Conn, error)
+	Name   string
+	Dial   func(context.Context) (net.Conn, error)
+	Before func(context.Context) error
 }
 
 // Differences is what a comparison has found.
@@ -73,7 +75,7 @@ type line struct {
 }
 
 // Compare sends the requests of a trace of RESP to A, to B and to A again, in order, and compares the replies. Each server must be empty, unless flush
-// empties it; what was put is deleted after each pass. again opens the trace.
+// empties it or its Before fills it; what was put is deleted after each pass. again opens the trace.
 func Compare(ctx context.Context, again func() (io.ReadCloser, error), a, b Compared, flush bool) (*Differences, error) {
 	c := &comparison{
 		ctx: ctx, again: again, seed: maphash.MakeSeed(), flush: flush, d: &Differences{NotJudged: map[string]int64{}}, specs: map[string]spec{},
@@ -203,6 +205,11 @@ func (c *comparison) empty(x *session) error {
 
 // pass sends all requests to a server and returns the digests of the replies, as many as there were.
 func (c *comparison) pass(s Compared, look func(at int, l *line, sum uint64, x *reply)) (digests []uint64, err error) {
+	if s.Before != nil {
+		if err := s.Before(c.ctx); err != nil {
+			return nil, err
+		}
+	}
 	x, err := c.connect(s)
 	if err != nil {
 		return nil, err
@@ -210,8 +217,10 @@ func (c *comparison) pass(s Compared, look func(at int, l *line, sum uint64, x *
 	defer x.conn.Close()
 	stop := context.AfterFunc(c.ctx, func() { _ = x.conn.Close() })
 	defer stop()
-	if err := c.empty(x); err != nil {
-		return nil, err
+	if c.flush || s.Before == nil {
+		if err := c.empty(x); err != nil {
+			return nil, err
+		}
 	}
 	touched := map[string][]string{} // keys by database
 	began := time.Now()
