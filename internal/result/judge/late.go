@@ -50,12 +50,12 @@ func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free flo
 	case lag > suspectLag && p.generatorLag(q.beyond) > max(suspectLag, free):
 		room := ""
 		if p.waited.Count() > 0 {
-			room = fmt.Sprintf(" (%s of all ops had no room; without these, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
+			room = fmt.Sprintf(" (%s of all ops had no room; loadgen's own lag is %s, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)), q.name)
 		}
 		d.add(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s%s%s%s", name, late, room, expected, p.absence(q.beyond))
 	case lag > suspectLag:
-		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
-			name, late, quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
+		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s, as %s of all ops waited for the target to answer earlier ones; loadgen's own lag is %s, %s",
+			name, late, quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)), q.name)
 	case service != nil && lag > suspectLagShare**service:
 		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late: %s, beside a %s service time of %s%s", name, late, q.name, quantity.Duration(*service), expected)
 	}

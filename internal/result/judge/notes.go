@@ -32,7 +32,7 @@ func (p *phase) notes() (all []string) {
 		}
 	}
 	get := p.Op[driver.Get.String()]
-	if get == nil || get.BytesIn == 0 || len(ph.Scenarios) > 0 || whole.Target(ph.Target).Op(driver.Get.String()) != nil {
+	if get == nil || get.BytesIn == 0 || p.Cache != nil || len(ph.Scenarios) > 0 || whole.Target(ph.Target).Op(driver.Get.String()) != nil {
 		return all
 	}
 	least := whole.Dataset(ph.Dataset).Values.LeastSize()
