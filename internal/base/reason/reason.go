@@ -64,6 +64,27 @@ func (c Code) Counts() bool {
 	return false
 }
 
+// Bound says on which side of a figure the truth may lie.
+type Bound string
+
+// Bounds of figures that a doubt moves in one direction only; docs/truth.md has the proofs.
+const (
+	AtLeast Bound = "at_least" // the rate that a search found
+	AtMost  Bound = "at_most"  // response times
+)
+
+// Bound says what is left of the figures that a doubt touches: "" if they may be too high or too low. AtMost holds of open loads whose late ops can only
+// have been answered later.
+func (c Code) Bound() Bound {
+	switch c {
+	case ClientBound, SearchEnded:
+		return AtLeast
+	case CpuQuota, GarbageCollection, GeneratorBusy, GoScheduler, Interrupted, Retransmits, RunQueue, StartedLate, StoodStill:
+		return AtMost
+	}
+	return ""
+}
+
 // Codes for why a run got no further, besides SetupFailed, StoppedByPlan and WorkerLost.
 const (
 	Capped           Code = "capped"            // the experiment's cap ended it, or left it out

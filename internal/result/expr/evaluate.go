@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -107,12 +109,69 @@ func evaluate(p *plan.Plan, a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, ou
 	case v.IsNull() || v.Type() != cty.Bool:
 		out.Reason = "the condition is " + article(v.Type().FriendlyName()) + ", not true or false"
 	default:
-		ok := v.True()
-		out.OK = &ok
+		out.OK, out.Reason = known(expr, ctx, r)
 		if sides := compared(p, expr, ctx); sides != "" {
 			out.Value = sides
 		}
 	}
+}
+
+// known decides a condition that has a value. If only a figure's bound is known, and the truth on its other side could decide otherwise, it returns nil
+// and says so.
+func known(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (ok *bool, open string) {
+	v, _ := expr.Value(ctx)
+	is := v.IsKnown() && v.Type() == cty.Bool && !v.IsNull() && v.True()
+	by, compares := comparison(expr)
+	if compares && (by.Op == hclsyntax.OpLogicalAnd || by.Op == hclsyntax.OpLogicalOr) {
+		for _, side := range []hclsyntax.Expression{by.LHS, by.RHS} {
+			is, why := known(side, ctx, r)
+			if is != nil && *is == (by.Op == hclsyntax.OpLogicalOr) {
+				return is, "" // the other does not matter
+			}
+			open = cmp.Or(open, why)
+		}
+		if open != "" {
+			return nil, open
+		}
+		return &is, ""
+	}
+	for _, path := range expr.Variables() {
+		ph, figure := figureAt(path, r)
+		bound := reason.Bound("")
+		if ph != nil {
+			bound = ph.Bound(figure)
+		}
+		if bound == "" {
+			continue
+		}
+		shown := is // of several figures, only that it holds
+		if compares {
+			below := by.Op == hclsyntax.OpLessThan || by.Op == hclsyntax.OpLessThanOrEqual
+			above := by.Op == hclsyntax.OpGreaterThan || by.Op == hclsyntax.OpGreaterThanOrEqual
+			_, left := by.LHS.(*hclsyntax.ScopeTraversalExpr)
+			_, right := by.RHS.(*hclsyntax.ScopeTraversalExpr)
+			if (below || above) && left != right {
+				shown = is == ((below == left) == (bound == reason.AtMost))
+			}
+		}
+		if !shown {
+			return nil, text(path) + " is only known to be " + strings.ReplaceAll(string(bound), "_", " ") + " that, since loadgen itself delayed ops or ended early"
+		}
+	}
+	return &is, ""
+}
+
+// figureAt returns the phase of a figure, and its path in that; nil if it is of none.
+func figureAt(path hcl.Traversal, r *run.Run) (ph *run.Phase, figure string) {
+	var steps []string
+	for _, step := range path {
+		name, _ := nameOf(step)
+		steps = append(steps, name)
+	}
+	if len(steps) < 3 || steps[0] != "phase" {
+		return nil, ""
+	}
+	return r.Phase[steps[1]], strings.Join(steps[2:], ".")
 }
 
 // look returns the quantities that an expression names with their values. null is an empty cell with the reason of the first null among them.

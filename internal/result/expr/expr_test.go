@@ -337,3 +337,28 @@ func TestEveryNumberIsReachable(t *testing.T) {
 		require.Contains(t, a.Value, " = ")
 	}
 }
+
+// TestABoundDecidesOnOneSideOnly: a figure that is only known to be at most what it says proves that it is below a limit, and not that it is above one.
+func TestABoundDecidesOnOneSideOnly(t *testing.T) {
+	yes, no := true, false
+	for that, want := range map[string]*bool{
+		`phase.get.op.get.response.p99 < duration("20ms")`:                              &yes,
+		`duration("20ms") > phase.get.op.get.response.p99`:                              &yes,
+		`phase.get.op.get.response.p99 <= duration("10us")`:                             nil,
+		`phase.get.op.get.response.p99 > duration("20ms")`:                              &no,
+		`phase.get.op.get.response.p99 > duration("10us")`:                              nil,
+		`phase.get.op.get.response.p99 * 2 < duration("20ms")`:                          &yes,
+		`phase.get.op.get.response.p99 * 2 < duration("10us")`:                          nil,
+		`phase.get.op.get.response.p99 < duration("10us") && phase.get.op.get.ok < 5`:   &no,
+		`phase.get.op.get.response.p99 < duration("10us") && phase.get.op.get.ok > 5`:   nil,
+		`phase.get.op.get.response.p99 < duration("10us") || (phase.get.op.get.ok > 5)`: &yes,
+		`phase.get.op.get.service.p99 < duration("10us")`:                               &no,
+	} {
+		p := testPlan(that)
+		r := testRun(p)
+		r.Phase["get"].Reasons = append(r.Phase["get"].Reasons, run.Reason{Validity: run.Suspect, Code: reason.StartedLate, Touches: []string{"op.get.response"}, OneSided: reason.AtMost})
+		got := Evaluate(p, r)[0]
+		require.Equal(t, want, got.OK, "%s: %s", that, got.Reason)
+		require.Equal(t, want == nil, strings.Contains(got.Reason, "is only known to be at most that"), that)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -61,7 +62,11 @@ type doubts []run.Reason
 
 // add adds a reason why figures of the phase are no better than v.
 func (d *doubts) add(code reason.Code, v run.Validity, touches []string, format string, args ...any) {
-	*d = append(*d, run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches})
+	why := run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches}
+	if slices.Equal(touches, []string{"search"}) {
+		why.OneSided = code.Bound()
+	}
+	*d = append(*d, why)
 }
 
 // all returns the paths of all measured figures.
@@ -145,7 +150,29 @@ func newDoubts(p *phase) doubts {
 		p.judgeSteady(&d)
 	}
 	p.judgeEvents(&d)
+	p.bound(d)
 	return d
+}
+
+// bound finds the doubts that leave a bound, and makes them no worse than suspect. Late ops are answered no earlier where a connection has one in flight,
+// they wait instead of being dropped, none fails, and the servers do not answer several at once; an op that was late in a search also fails its level.
+func (p *phase) bound(d doubts) {
+	l := &p.Load
+	if p.Closed() || l.Pipeline != 1 || l.OnFull != "wait" || p.Log != nil || servers.Of(p.Target.Driver).Groups || len(p.Others) > 0 {
+		return
+	}
+	for _, o := range p.parts() {
+		if o.OK+o.Miss < o.Due {
+			return
+		}
+	}
+	for i := range d {
+		if why := &d[i]; why.Code.Bound() == reason.AtMost {
+			if why.OneSided = reason.AtMost; p.Model != run.ModelSearch {
+				why.Validity = run.Suspect
+			}
+		}
+	}
 }
 
 // judgeOffered checks whether the target kept up with the offered rate. It comes first, since an overload explains most other doubts.

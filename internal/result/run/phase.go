@@ -85,6 +85,8 @@ type Reason struct {
 	Code     reason.Code `json:"code"` // independent of the words; "" in results of an older form
 	Text     string      `json:"text"`
 	Touches  []string    `json:"touches"` // paths, relative to the phase, of the affected figures, or of objects whose figures are all affected
+
+	OneSided reason.Bound `json:"one_sided,omitempty"` // what its response times, or the rate of its search, still are; absent if neither
 }
 
 // WarmUp is the beginning of a load that rates and latencies leave out; ledgers include it.

@@ -69,6 +69,24 @@ func (p *Phase) ValidityOf(path string) Validity {
 	return worst
 }
 
+// Bound says whether the figure at a path relative to the phase stands as a bound: every reason that touches it leaves one, and the same.
+func (p *Phase) Bound(path string) (is reason.Bound) {
+	of := map[reason.Bound]bool{
+		reason.AtLeast: path == "search.rate",
+		reason.AtMost:  strings.Contains(path, ".response.") && !strings.HasSuffix(path, ".sd"),
+	}
+	for _, why := range p.Reasons {
+		if !slices.ContainsFunc(why.Touches, func(t string) bool { return touches(t, path) }) {
+			continue
+		}
+		if !of[why.OneSided] {
+			return ""
+		}
+		is = why.OneSided
+	}
+	return is
+}
+
 // touches says whether a reason that touches an object touches the figure at a path.
 func touches(object, path string) bool {
 	if within(path, object) {

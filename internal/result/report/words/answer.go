@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -67,8 +68,10 @@ func (d Done) answer() string {
 		name, path string
 		value      *float64
 	}{{"median", "p50", d.Response.P50}, {"p99", "p99", d.Response.P99}} {
-		if q.value != nil {
-			parts = append(parts, q.name+" "+quantity.Duration(*q.value)+Mark(d.ph, d.At+".response."+q.path))
+		if at := d.At + ".response." + q.path; q.value != nil && d.ph.Bound(at) == reason.AtMost {
+			parts = append(parts, q.name+" at most "+quantity.Duration(*q.value)+Mark(d.ph, at)+" with loadgen's delays")
+		} else if q.value != nil {
+			parts = append(parts, q.name+" "+quantity.Duration(*q.value)+Mark(d.ph, at))
 		}
 	}
 	if failed := d.Due - d.OK - d.Miss; failed > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -93,7 +94,9 @@ func Found(ph *run.Phase) []string {
 	goal := "response " + strings.Join(goals, ", ")
 	answer := "no rate holds " + goal
 	if s.Rate != nil {
-		answer = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal
+		if answer = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal; ph.Bound("search.rate") == reason.AtLeast {
+			answer = "at least " + rateOf(ph, *s.Level, *s.Rate) + " were served within " + goal + ", loadgen's delays included"
+		}
 		if s.Tries > 0 {
 			answer += fmt.Sprintf(" (held %d of %d)", s.Held, s.Tries)
 		}
