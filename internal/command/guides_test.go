@@ -22,17 +22,27 @@ case $code in 4 | 7) exit 0 ;; esac
 exit $code
 `
 
-var typed = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
+var (
+	typed = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
+	plans = regexp.MustCompile("(?ms)^```hcl\n(plan .*?)^```")
+)
 
-// TestGuides types what the guides that newcomers read first have in blocks of sh, on servers at other ports and for shorter times.
+// TestGuides types what guides have in blocks of sh, on servers at other ports and for shorter times. A whole plan in the page is first.hcl.
 func TestGuides(t *testing.T) {
 	t.Parallel()
-	for page, served := range map[string]bool{"first-run.md": true, "capacity.md": true, "faster.md": false} {
+	for page, served := range map[string]bool{"first-run.md": true, "capacity.md": true, "faster.md": false, "first-plan.md": true, "runs.md": true} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 			require.NoError(t, err)
+			bin, work := t.TempDir(), t.TempDir()
 			var script strings.Builder
+			if plan := plans.FindSubmatch(text); plan != nil {
+				require.NoError(t, os.WriteFile(filepath.Join(work, "first.hcl"), plan[1], 0o600))
+			}
+			if page == "runs.md" { // which is about a run that there is
+				script.WriteString("loadgen plan init --endpoint 127.0.0.1:6379 mine.hcl\nloadgen run mine.hcl -var duration=1s\n")
+			}
 			for _, block := range typed.FindAllSubmatch(text, -1) {
 				script.Write(block[1])
 			}
@@ -48,7 +58,6 @@ func TestGuides(t *testing.T) {
 			name, env := program(t)
 			path, err := exec.LookPath(name)
 			require.NoError(t, err)
-			bin, work := t.TempDir(), t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(bin, "loadgen"), []byte(strings.Replace(exact, "PROGRAM", path, 1)), 0o700))
 			sh := exec.Command("sh", "-e", "-c", strings.NewReplacer(
 				"6379", first, "6380", second, "duration=5s", "duration=300ms", "--duration 5s", "--duration 300ms", "duration=2s", "duration=200ms",

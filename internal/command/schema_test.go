@@ -287,7 +287,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	files := beginOfFiles(t)
 	files.result(60 * time.Second)
 	cached := begin(t, briefCache)
-	require.Empty(t, cached.result(60*time.Second).Phase["read"].Notes) // hits in a cache bring no bytes
+	require.Empty(t, cached.result(60 * time.Second).Phase["read"].Notes) // hits in a cache bring no bytes
 	writers := begin(t, briefWriters)
 	writers.result(60 * time.Second)
 	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out), decode(t, cached.out),
