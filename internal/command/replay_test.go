@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -120,6 +121,43 @@ func TestReplayOfALog(t *testing.T) {
 	selects := ops["select_request"]
 	require.Equal(t, []uint64{5, 1, 1, 1}, []uint64{selects.OK, selects.Miss, selects.Error, ops["update_request"].OK}, "a row that a COPY had brought is missing; one divides by zero")
 	require.Equal(t, []string{"1 x", "7 "}, d.ask("SELECT id, v FROM t ORDER BY id"))
+}
+
+// TestAnonymizedTraceHasNoNames looks for ten thousand names and numbers in the trace of requests that had them.
+func TestAnonymizedTraceHasNoNames(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	var planted []string
+	for i := range 5000 {
+		name, number := "", fmt.Sprint(1e11+random.Int64N(9e11))
+		for range 12 {
+			name += string(rune('a' + random.IntN(26)))
+		}
+		planted = append(planted, name, number)
+		fmt.Fprintf(&b, "1795824949.%06d [0 127.0.0.1:5000%d] \"HSET\" \"user:%s\" \"phone\" \"%s-%s\"\n", i, i%3, name, number, name)
+	}
+	b.WriteString("1795824950.000000 [0 127.0.0.1:50000] \"EVAL\" \"return 1\" \"0\"\n")
+	stem := filepath.Join(t.TempDir(), "hidden")
+	require.NoError(t, os.WriteFile(stem+".txt", []byte(b.String()), 0o600))
+	out, err := command(t, "trace", "import", stem+".txt", "--anonymize", "-o", stem).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "5001 records: 5000 requests\n  left out        1  not covered by --anonymize: EVAL\n")
+	file, err := os.Open(stem + ".trace")
+	require.NoError(t, err)
+	defer file.Close()
+	r, err := trace.NewReader(file, trace.Requests, false)
+	require.NoError(t, err)
+	var all strings.Builder
+	for rec := (trace.Record{}); err == nil; {
+		_, err = r.Next(&rec)
+		all.Write(rec.Key)
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, 5001, strings.Count(all.String(), "$4\r\nHSET\r\n$17\r\n"), "the last one twice, at the end")
+	for _, name := range planted {
+		require.NotContains(t, all.String(), name)
+	}
 }
 
 // flipped is a proxy before a server, which answers wrong where a reply has a word.

@@ -60,6 +60,7 @@ SUBSCRIBE; those that manage a server, such as CONFIG, unless --allow names them
 	flags.StringVar(&f.form, "form", "", "the recordings' `FORM`: monitor, pcap, csvlog, jsonlog, combined or access (default: recognised)")
 	flags.StringToStringVar(&f.fields, "fields", nil, "names in a JSON access log: time, method, uri, duration, client, host as `MEANING=NAME,...` (default ts, m, u, rt, c, host)")
 	flags.UintSliceVar(&f.ports, "port", nil, "servers' ports in a pcap, as `PORT,...` (default: whoever was connected to)")
+	flags.BoolVar(&f.anonymize, "anonymize", false, "replace keys and values by others of the same shape; equal ones stay equal")
 	flags.StringSliceVar(&f.allow, "allow", nil, "import commands that are left out otherwise, by `NAME,...`")
 	flags.StringVar(&f.database, "database", "", "of PostgreSQL's log, only the statements in the database `NAME`")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
@@ -74,9 +75,12 @@ type importFlags struct {
 	ports  []uint
 	allow  []string
 	force  bool
+	// anonymize replaces keys and values.
+	anonymize bool
 	// database is the name of the only one whose statements are imported; "" for all.
 	database string
 
+	mask      *capture.Mask
 	ledger    capture.Ledger
 	clients   map[string]uint32
 	databases map[string]uint32
@@ -134,6 +138,7 @@ func (f *importFlags) free() error {
 }
 
 func (f *importFlags) begin() {
+	f.mask = capture.NewMask()
 	f.clients, f.databases, f.names = map[string]uint32{}, map[string]uint32{}, map[string]int64{}
 }
 
@@ -187,6 +192,9 @@ func (f *importFlags) read(file io.Reader, number int, sorter *capture.Sorter, s
 		return errors.New("it is of another kind of server than the file before: import each by itself")
 	}
 	f.server = server
+	if f.anonymize && server != "redis" {
+		return errors.New("--anonymize covers commands of Redis and Valkey, not SQL or URLs")
+	}
 	var rec capture.Record
 	var request []byte
 	for {
@@ -197,13 +205,19 @@ func (f *importFlags) read(file io.Reader, number int, sorter *capture.Sorter, s
 		if err != nil {
 			return err
 		}
+		if f.anonymize {
+			if why := f.mask.Hide(&rec); why != "" {
+				f.ledger.Untake(why, int64(len(rec.Commands)))
+				continue
+			}
+		}
 		alone := true
 		switch server {
 		case "web":
 			request = capture.AppendHTTP(request[:0], &rec)
 		case "postgres":
 			if f.database != "" && rec.Database != f.database {
-				f.ledger.Untake("in another database")
+				f.ledger.Untake("in another database", 1)
 				continue
 			}
 			request = capture.AppendStatement(request[:0], &rec)

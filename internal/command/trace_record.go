@@ -39,6 +39,7 @@ A password comes from LOADGEN_SECRET_TARGET in the environment.`,
 	flags.DurationVar(&f.lasts, "for", f.lasts, "record for so long")
 	flags.Int64Var(&f.most, "most", f.most, "end after so many `BYTES` of MONITOR's output")
 	flags.StringSliceVar(&f.allow, "allow", nil, "record commands that are left out otherwise, by `NAME,...`")
+	flags.BoolVar(&f.anonymize, "anonymize", false, "replace keys and values by others of the same shape; equal ones stay equal")
 	flags.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// (default: the system's)")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return c

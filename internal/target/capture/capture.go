@@ -65,10 +65,10 @@ func (l *Ledger) take(n int64) {
 	l.Ops += n
 }
 
-// Untake leaves out the op that was taken last.
-func (l *Ledger) Untake(reason string) {
-	l.Ops--
-	l.LeftOut[reason]++
+// Untake leaves out the ops of the record that was taken last.
+func (l *Ledger) Untake(reason string, n int64) {
+	l.Ops -= n
+	l.LeftOut[reason] += n
 }
 
 // Reader reads a recording, in its own order: that of the requests' starts, or of their ends.
