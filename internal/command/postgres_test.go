@@ -300,6 +300,72 @@ func TestPostgresRefuses(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], `op "visit": sql, character 13: relation "gone" does not exist (SQLSTATE 42P01)`)
 }
 
+// TestPostgresGivesUp what has timed out, on either executor: a load has no more backends than sessions, and ends with none, whether its statements
+// wait for a lock, sleep, or cannot be cancelled; the result names the last ones.
+func TestPostgresGivesUp(t *testing.T) {
+	d := newDatabase(t)
+	d.ask("CREATE TABLE locked AS SELECT 1 AS id; GRANT ALL ON locked TO loadgen; CREATE FUNCTION stubborn() RETURNS int LANGUAGE plpgsql AS $$ BEGIN " +
+		"LOOP BEGIN PERFORM pg_sleep(20); RETURN 1; EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$")
+	lock, err := pgconn.Connect(t.Context(), d.address)
+	require.NoError(t, err)
+	defer lock.Close(context.Background())
+	_, err = lock.Exec(t.Context(), "BEGIN; UPDATE locked SET id = 2").ReadAll()
+	require.NoError(t, err)
+	for sql, abandoned := range map[string]uint64{"UPDATE locked SET id = 3": 0, "SELECT pg_sleep(20)": 0, "SELECT stubborn()": 3} {
+		for _, executor := range []string{"event loop", "blocking"} {
+			l := begin(t, `
+plan "slow" {}
+target "db" {
+	driver    = "postgres"
+	endpoints = ["`+d.place+`"]
+	executor  = "`+executor+`"
+	user      = "loadgen"
+	database  = "postgres"
+	password  = secret("PG")
+	table     = ""
+	timeout   = "100ms"
+	op "x" {
+		request { sql = "`+sql+`" }
+	}
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 16 }
+}
+phase "load" {
+	target  = target.db
+	dataset = dataset.d
+	ops     = { x = 1 }
+	closed {
+		sessions = 3
+		duration = "1s"
+	}
+}`)
+			const backends = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'loadgen'"
+			most := 0
+			l.until(func() bool {
+				n, err := strconv.Atoi(d.ask(backends)[0])
+				require.NoError(t, err)
+				most = max(most, n)
+				_, err = os.Stat(l.out)
+				return err == nil
+			})
+			r := l.result(60 * time.Second)
+			p := r.Phase["load"]
+			require.LessOrEqual(t, most, 3, sql)
+			require.Greater(t, p.Op["x"].Timeout, uint64(6), sql)
+			require.Zero(t, p.Op["x"].Error, "%s %s %v", sql, executor, p.Errors)
+			require.Equal(t, abandoned, p.Generator.Abandoned, sql)
+			if abandoned == 0 {
+				require.Equal(t, []string{"0"}, d.ask(backends+" AND state = 'active'"), sql)
+			} else {
+				require.Contains(t, fmt.Sprint(r.Verdict.Reasons), "3 connections had to be closed")
+				d.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadgen'")
+			}
+		}
+	}
+}
+
 // TestPostgresEndsIdleConnections which costs reconnects and no op, on either executor.
 func TestPostgresEndsIdleConnections(t *testing.T) {
 	d := newDatabase(t)

@@ -44,7 +44,7 @@ var engineFloors = [][]string{
 		"side", "transports", "usage",
 	},
 	{"bulk", "closed", "fills", "follow", "followed", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape", "tries"}, // ways and feeds: how ops begin and end
-	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                                                   // wire: requests and replies as bytes
+	{"connect", "giveup", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                                         // wire: requests and replies as bytes
 	{"blocking", "callcontext", "timed"}, // blocking: requests that a client, or a timer, answers
 	{"thread"},                           // files: ops of the loop's own thread
 	{"away", "clock", "events", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "room", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share

@@ -26,6 +26,11 @@ type Link struct {
 	// Ended before it writes, and dials again if it is true.
 	Dial func(ctx context.Context) (net.Conn, error)
 
+	// Interrupt takes what makes the server give up the requests of the connection that a [Handshaker] begins, in a few words on another one, fresh
+	// and as the target's load makes it. It is nil outside a load. A connection whose server owes answers for too long is closed, unless there is such
+	// a function: then the server is asked, and the connection goes on once all is answered.
+	Interrupt func(how func(ctx context.Context, conn net.Conn) error)
+
 	// Room is memory for replies that a [Dialer]'s client has to hold whole; set only for one.
 	Room Room
 }

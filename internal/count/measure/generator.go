@@ -11,6 +11,7 @@ type Generator struct {
 	Spent
 	Mallocs     uint64 `json:"mallocs"`       // heap objects allocated by the process
 	NoLocalPort uint64 `json:"no_local_port"` // attempts to connect for which no local port or address was left
+	Abandoned   uint64 `json:"abandoned"`     // connections that were closed at the end of the phase while the server was still at work for them
 
 	// Busy is the share of the step, 0 to 1, in which the busiest loop's thread computed, without polling the clock while idle. On the blocking
 	// executor it is at least the share that the whole process used of the processors it may use.

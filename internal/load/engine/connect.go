@@ -257,7 +257,7 @@ func (c *wireConn) drop(w *wire) {
 	if c.held != nil {
 		w.recycle(c.held)
 	}
-	c.out, c.held, c.aside, c.gone, c.lent, c.skipped, c.progress = nil, nil, false, 0, nil, skipped{}, driver.Progress{}
+	c.out, c.held, c.aside, c.gone, c.lent, c.skipped, c.progress, c.givenUp = nil, nil, false, 0, nil, skipped{}, driver.Progress{}, nil
 }
 
 func (w *wire) fire(t timer, now int64) {
@@ -280,6 +280,7 @@ func (w *wire) close() {
 		}
 		c.state, c.fd = isDown, -1
 	}
+	w.asking.Wait()
 	w.unmapAll()
 	if p, ok := w.poll.(interface{ Release() }); ok && w.base == 0 {
 		p.Release()

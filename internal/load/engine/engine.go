@@ -284,6 +284,9 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 				}
 			}
 			l.run()
+			if g.step.Last {
+				l.leave()
+			}
 			if f, ok := l.feed.(reading); ok {
 				return cmp.Or(l.fault, f.close())
 			}
@@ -296,6 +299,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed
 		final.Generator.NoLocalPort += l.noPort
+		final.Generator.Abandoned += l.abandoned
 	}
 	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.executor, len(g.loops), g.traffic()
 	others.enter(&final.Generator)

@@ -3,6 +3,7 @@ package engine
 import (
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -103,10 +104,13 @@ type session struct {
 
 // loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
 type loop struct {
-	lane                    // the lane of the phase's own target
-	lanes    []*lane        // the lanes of all targets, that one first
-	tr       transport      // the transport to all targets
-	poll     sockets.Poller // the wires' poller; nil if there are no wires
+	lane                 // the lane of the phase's own target
+	lanes []*lane        // the lanes of all targets, that one first
+	tr    transport      // the transport to all targets
+	poll  sockets.Poller // the wires' poller; nil if there are no wires
+
+	interruptions sync.Map // by a connection's token: what makes its server give up, an interruption
+
 	clock    clock
 	feed     feed
 	pipeline int       // how many slots each session has
@@ -170,6 +174,7 @@ type loop struct {
 	stopped   bool
 	stoppedAt int64
 	lapsed    bool                 // the lease ended the step
+	abandoned uint64               // connections closed at the end of the phase while the server was at work for them
 	noPort    uint64               // attempts to connect for which this machine had no local port, in this step
 	fault     error                // why the step fails
 	panics    map[*session][]int64 // when the driver last panicked, by session

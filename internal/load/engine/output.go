@@ -115,7 +115,7 @@ func (w *wire) flush() {
 		}
 		w.out.gathered(c)
 		c.stamp(now)
-		if c.state == isUp && !c.blocked {
+		if c.state == isUp && !c.blocked && c.givenUp == nil {
 			w.write(c)
 		}
 	}

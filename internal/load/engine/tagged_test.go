@@ -581,7 +581,7 @@ func TestShake(t *testing.T) {
 			defer far.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			made, err := x.shake(ctx, shaking{shake: func(ctx context.Context, conn net.Conn, _ driver.Link) (net.Conn, error) { return c.shake(ctx, conn) }}, near, "n0")
+			made, err := shake(ctx, shaking{shake: func(ctx context.Context, conn net.Conn, _ driver.Link) (net.Conn, error) { return c.shake(ctx, conn) }}, near, x.link("n0"))
 			if c.want == "" {
 				require.NoError(t, err, name)
 				time.Sleep(time.Minute) // the deadline of the handshake is not that of the connection

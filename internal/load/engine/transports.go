@@ -118,7 +118,9 @@ func (g *group) newPoller(e *Engine, l *loop) (sockets.Poller, error) {
 		if err != nil || !ok {
 			return conn, err
 		}
-		return x.shake(ctx, shaker, conn, end.Text)
+		link := x.link(end.Text)
+		link.Interrupt = func(how interruption) { l.interruptions.Store(token, how) }
+		return shake(ctx, shaker, conn, link)
 	}
 	if g.executor == plan.EventLoop {
 		return sockets.NewHanded(dial)
@@ -127,12 +129,12 @@ func (g *group) newPoller(e *Engine, l *loop) (sockets.Poller, error) {
 }
 
 // shake has the driver begin a connection.
-func (x *side) shake(ctx context.Context, d driver.Handshaker, conn net.Conn, endpoint string) (made net.Conn, err error) {
+func shake(ctx context.Context, d driver.Handshaker, conn net.Conn, link driver.Link) (made net.Conn, err error) {
 	deadline, _ := ctx.Deadline()
 	if err = conn.SetDeadline(deadline); err == nil {
 		err = driver.Interruptible(ctx, conn, func() error {
 			return panics.Safely(func() (err error) {
-				made, err = d.Handshake(ctx, conn, x.link(endpoint))
+				made, err = d.Handshake(ctx, conn, link)
 				return err
 			})
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
@@ -58,6 +59,7 @@ type wire struct {
 	records  bool                   // a single write should fit in a TLS record
 	recalled [driver.NumVerbs]int64 // requests of this step that were taken back before they left
 	rand     *rand.Rand             // for back-off
+	asking   sync.WaitGroup         // goroutines that ask servers to give up
 	lost     []pending
 	text     []byte // why a connection is lost
 	opening  bool
@@ -93,6 +95,7 @@ type wireConn struct {
 	fresh    int             // how many of the last entries in queue are not written yet
 	freed    int             // slots of ops ended by the current read, not yet reported to the feed
 	out      []byte          // to be written
+	givenUp  *givenUp        // its server owes answers for too long; else nil
 	broken   error           // why the next flush loses the connection instead of writing; else nil
 	gone     int             // bytes at the front of out that the socket has taken
 	lent     []lent          // pieces to write between the bytes of out
@@ -229,7 +232,7 @@ func (w *wire) sweep(now int64) int64 {
 				continue
 			}
 			next = min(next, limit)
-		case c.queue.len() > c.fresh:
+		case c.queue.len() > c.fresh || c.givenUp != nil:
 			next = min(next, w.expire(c, now))
 		case w.idle > 0 && c.state == isUp && c.queue.len() == 0:
 			if until := c.heard + w.idle; until > now {
@@ -257,9 +260,15 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 		c.queue.dead++
 		w.way.failed(c, p, op.RequestTimeout, now)
 	}
+	if c.givenUp != nil {
+		return min(next, w.pursue(c, now))
+	}
 	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
 	if w.tags { // replies to other requests may go on coming
 		silent = min(silent, c.queue.at(0).sent+mostOverdue*w.timeout)
+	}
+	if silent <= now && w.giveUp(c, now) {
+		return min(next, now+sweepStep)
 	}
 	if silent <= now {
 		w.l.hold.release()

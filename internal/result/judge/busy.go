@@ -34,6 +34,9 @@ func (p *phase) judgePolicy(d *doubts) {
 // NoLocalPort is the code of a generator whose machine has run out of local ports.
 const NoLocalPort reason.Code = "no_local_port"
 
+// abandoned is the code of a load that went on at the target beyond its end.
+const abandoned reason.Code = "abandoned"
+
 // judgeGenerator checks whether the figures describe the target or loadgen itself.
 func (p *phase) judgeGenerator(d *doubts) {
 	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
@@ -51,6 +54,10 @@ func (p *phase) judgeGenerator(d *doubts) {
 		d.add(NoLocalPort, run.Suspect, p.all(),
 			"%s to connect found no local port or address: keep connections open, load from fewer sessions or more machines, or widen net.ipv4.ip_local_port_range",
 			quantity.Count(g.NoLocalPort, "attempt"))
+	}
+	if g.Abandoned > 0 {
+		d.add(abandoned, run.Suspect, p.all(), "at the end, %s closed whose server was still at work for the load, and had not given up within 2 s of being asked: look there for what goes on",
+			quantity.Count(g.Abandoned, "connection")+" had to be")
 	}
 	switch {
 	case p.Stalls == 0 && p.Closed():

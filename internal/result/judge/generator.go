@@ -44,6 +44,7 @@ func mergeGenerators(all []measure.Generator) measure.Generator {
 		sum.GCCycles += g.GCCycles
 		sum.Mallocs += g.Mallocs
 		sum.NoLocalPort += g.NoLocalPort
+		sum.Abandoned += g.Abandoned
 		sum.ProductiveSeconds += g.ProductiveSeconds
 		sum.MaxRSSBytes = max(sum.MaxRSSBytes, g.MaxRSSBytes)
 		sum.Busy = max(sum.Busy, g.Busy)

@@ -1705,6 +1705,7 @@ type Generator struct {
 	PolicyRateWait         float64                `protobuf:"fixed64,24,opt,name=policy_rate_wait,json=policyRateWait,proto3" json:"policy_rate_wait,omitempty"`    // 0 to 1
 	PolicyBytesWait        float64                `protobuf:"fixed64,25,opt,name=policy_bytes_wait,json=policyBytesWait,proto3" json:"policy_bytes_wait,omitempty"` // 0 to 1
 	NoLocalPort            uint64                 `protobuf:"varint,26,opt,name=no_local_port,json=noLocalPort,proto3" json:"no_local_port,omitempty"`
+	Abandoned              uint64                 `protobuf:"varint,27,opt,name=abandoned,proto3" json:"abandoned,omitempty"`
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -1917,6 +1918,13 @@ func (x *Generator) GetPolicyBytesWait() float64 {
 func (x *Generator) GetNoLocalPort() uint64 {
 	if x != nil {
 		return x.NoLocalPort
+	}
+	return 0
+}
+
+func (x *Generator) GetAbandoned() uint64 {
+	if x != nil {
+		return x.Abandoned
 	}
 	return 0
 }
@@ -2310,7 +2318,7 @@ const file_control_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
-	"\x03log\x18\a \x01(\fR\x03log\"\x9a\b\n" +
+	"\x03log\x18\a \x01(\fR\x03log\"\xb8\b\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
@@ -2340,7 +2348,8 @@ const file_control_proto_rawDesc = "" +
 	"\x0felapsed_seconds\x18\x17 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10policy_rate_wait\x18\x18 \x01(\x01R\x0epolicyRateWait\x12*\n" +
 	"\x11policy_bytes_wait\x18\x19 \x01(\x01R\x0fpolicyBytesWait\x12\"\n" +
-	"\rno_local_port\x18\x1a \x01(\x04R\vnoLocalPortB\x11\n" +
+	"\rno_local_port\x18\x1a \x01(\x04R\vnoLocalPort\x12\x1c\n" +
+	"\tabandoned\x18\x1b \x01(\x04R\tabandonedB\x11\n" +
 	"\x0f_run_queue_wait\"y\n" +
 	"\aMachine\x12!\n" +
 	"\fothers_share\x18\x01 \x01(\x01R\vothersShare\x12\x1d\n" +

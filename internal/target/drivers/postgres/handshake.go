@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -49,7 +50,36 @@ func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (n
 	if err != nil {
 		return nil, err
 	}
+	if link.Interrupt != nil {
+		link.Interrupt(func(ctx context.Context, conn net.Conn) error { return cancel(ctx, conn, link, taken) })
+	}
 	return taken.Conn, nil
+}
+
+// cancel sends a CancelRequest for a connection: a server does not look at the socket of one while it executes a statement. The server closes conn when
+// it has passed the request on.
+func cancel(ctx context.Context, conn net.Conn, link driver.Link, taken *pgconn.HijackedConn) error {
+	c, err := configOf(link)
+	if err != nil {
+		return err
+	}
+	settings, err := c.settings(link.Endpoint, "")
+	if err != nil {
+		return err
+	}
+	if settings.TLSConfig != nil {
+		if conn, err = encrypt(ctx, conn, settings.TLSConfig, c.mode() == "prefer"); err != nil {
+			return err
+		}
+	}
+	b := binary.BigEndian.AppendUint32(nil, uint32(12+len(taken.SecretKey)))
+	b = binary.BigEndian.AppendUint32(b, 80877102)
+	b = binary.BigEndian.AppendUint32(b, taken.PID)
+	if _, err := conn.Write(append(b, taken.SecretKey...)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(conn, maxStartup))
+	return err
 }
 
 // prepare makes the server parse the statement.
