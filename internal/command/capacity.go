@@ -256,6 +256,7 @@ type quick struct {
 	Rate, Duration              string
 	Fields                      string // figures that show which resource of the server gives out
 	Fillings                    []filling
+	Versus                      *sides // what versus compares; nil for any other command
 
 	at    string // the endpoint, for people
 	get   string // path of the URL, unchanged
@@ -377,7 +378,7 @@ func (f *quickFlags) fits(a *address) error {
 		return errors.New("--sessions and --pipeline: write numbers above 0")
 	case f.command == "capacity" && f.budget < 5*time.Second:
 		return fmt.Errorf("--budget %v: write 5s or more: a search makes twenty tries of a second or so", f.budget)
-	case f.command == "bench" && f.duration <= 0:
+	case f.command != "capacity" && f.command != "size" && f.duration <= 0:
 		return fmt.Errorf("--duration %v: write a duration above 0, such as 10s", f.duration)
 	}
 	return nil

@@ -60,8 +60,9 @@ type runFlags struct {
 	labels     map[string]string
 	receiver   *push.Receiver // of --remote-write; nil for none
 
-	restart runner.Restart  // of --variant
-	begun   func(id string) // called with the run's name before its load; may be nil
+	restart runner.Restart                                                  // of --variant
+	show    func(w io.Writer, x *run.Experiment, opts report.Options) error // of an experiment; report.Experiment
+	begun   func(id string)                                                 // called with the run's name before its load; may be nil
 
 	allow   []string // --allow-exec
 	allowed hooks
@@ -310,7 +311,11 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 		err = writeTo(cmd, f.out, safefile.JSON(x))
 	}
 	text := f.textOn(cmd, words)
-	err = errors.Join(err, report.Experiment(text, x, optionsFor(text, dir, f.full)))
+	show := report.Experiment
+	if f.show != nil {
+		show = f.show
+	}
+	err = errors.Join(err, show(text, x, optionsFor(text, dir, f.full)))
 	if f.report != "" {
 		err = errors.Join(err, writeTo(cmd, f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{src}) }))
 	}

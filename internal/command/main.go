@@ -161,6 +161,7 @@ believe them. Plans in HCL say what to do; an experiment in a plan compares vari
 
   loadgen capacity redis://127.0.0.1:6379    find a server's capacity; also of postgres:// and http://
   loadgen bench http://127.0.0.1:8080/       put one load on a server
+  loadgen versus 'COMMAND' 'COMMAND'         say whether one server is worse than another, for CI
   loadgen size redis://127.0.0.1:6379        say what an item takes there, and how many fit
   loadgen disk /var/lib/etcd                 say how long a sync takes there, and whether etcd's objective holds
   loadgen plan init --driver postgres        write a starter plan for a server
@@ -181,7 +182,7 @@ tell: what was measured does not answer the question. If several apply, the firs
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newCapacity(), newBench(), newSize(), newDisk(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newTrace(), newLog(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCapacity(), newBench(), newVersus(), newSize(), newDisk(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newTrace(), newLog(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

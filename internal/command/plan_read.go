@@ -168,9 +168,9 @@ func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 // gate puts the flag's gate before the experiment, and checks the one that it has.
 func (t *planText) gate(all *runner.Trial) error {
 	if t.worse != "" {
-		worse, err := dialect.ParseShare(t.worse)
-		if err != nil || worse <= 0 || worse >= 1 {
-			return fmt.Errorf("--worse %q: write a percentage above 0 and below 100, such as 3%%", t.worse)
+		worse, err := worseOf(t.worse)
+		if err != nil {
+			return err
 		}
 		if err := all.Guard(worse); err != nil {
 			return fmt.Errorf("--worse %s: %w", t.worse, err)
@@ -186,6 +186,15 @@ func (t *planText) gate(all *runner.Trial) error {
 		return fmt.Errorf("%s: gate: %w", t.path, err)
 	}
 	return nil
+}
+
+// worseOf reads the limit of a gate.
+func worseOf(text string) (float64, error) {
+	worse, err := dialect.ParseShare(text)
+	if err != nil || worse <= 0 || worse >= 1 {
+		return 0, fmt.Errorf("--worse %q: write a percentage above 0 and below 100, such as 3%%", text)
+	}
+	return worse, nil
 }
 
 // variants resolves each variant. It reports an error that all of them have once, and any other with the names of the variants that have it.

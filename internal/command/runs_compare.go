@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/result/report"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // compareFlags are the flags of runs compare.
@@ -23,6 +27,8 @@ type compareFlags struct {
 	*runFlags
 	form     formFlags
 	exitCode bool
+	worse    string
+	metric   string
 }
 
 // comparisonForms are the formats of a comparison.
@@ -51,7 +57,11 @@ or both are experiments, EXPERIMENT EXPERIMENT: then each variant that both have
 Differences in plan and environment are listed first, since nothing kept them constant. Then come the tables of an experiment. A difference
 counts as one by the rule of experiments, which needs five runs of each side, started in turn: A B B A ….
 
-Exit codes: 0 compared; 4 a figure of either side is invalid; 1 with --exit-code if a difference was shown; 2 wrong usage, or no such run.`,
+With --worse B is gated, as by the gate of an experiment: by the processor time of the servers for an op where that was observed, else by response.p99
+of each op. Runs that were made in turn, with servers restarted, are pairs, and five may decide; of others it cannot be told.
+
+Exit codes: 0 compared; 4 a figure of either side is invalid; 2 wrong usage, or no such run. With --worse or --exit-code 1 if B is worse, 0 if it is not worse
+by that, 7 if that cannot be told; 4 only for doubts about counts and values.`,
 		Example: `  loadgen runs compare 20261120T173438Z-hydra-m4-4f2a 20261121T090112Z-hydra-m4-77d0
   loadgen runs compare 20261120T173438Z-hydra-m4-4f2a..20261120T181020Z-hydra-m4-0c1b 20261121T090112Z-hydra-m4-77d0..20261121T093301Z-hydra-m4-be02
   loadgen runs compare 20261120T200000Z-nwr-9b01 20261121T200000Z-nwr-51fe
@@ -65,7 +75,9 @@ Exit codes: 0 compared; 4 a figure of either side is invalid; 1 with --exit-code
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0], args[1]) },
 	}
 	addForms(c, &flags.form, comparisonForms[:])
-	c.Flags().BoolVar(&flags.exitCode, "exit-code", false, "exit with code 1 if a difference was shown")
+	c.Flags().BoolVar(&flags.exitCode, "exit-code", false, "the same as --worse 3%")
+	c.Flags().StringVar(&flags.worse, "worse", "", "exit with code 1 if B is worse, 0 if it is not worse by `SHARE`, such as 3%, and 7 if neither can be told")
+	c.Flags().StringVar(&flags.metric, "metric", "", "gate by `METRIC`: cpu_per_op, rate, response.p50 or another that experiments compare (default: cpu_per_op, or response.p99)")
 	return c
 }
 
@@ -78,6 +90,18 @@ func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
 	if err != nil {
 		return err
 	}
+	if f.exitCode {
+		f.worse = cmp.Or(f.worse, "3%")
+	}
+	worse := 0.0
+	switch {
+	case f.worse != "":
+		if worse, err = worseOf(f.worse); err != nil {
+			return err
+		}
+	case f.metric != "":
+		return errors.New("--metric is of a gate: add --worse 3%")
+	}
 	var results []*comparison.Result
 	x, err := whole(root, a)
 	if err != nil {
@@ -88,10 +112,10 @@ func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
 		return err
 	}
 	if x != nil && y != nil {
-		results, err = byVariant(root, x, y, cmd.ErrOrStderr())
+		results, err = f.byVariant(root, x, y, worse, cmd.ErrOrStderr())
 	} else {
 		results = make([]*comparison.Result, 1)
-		results[0], err = between(root, a, b, cmd.ErrOrStderr())
+		results[0], err = f.between(root, a, b, worse, cmd.ErrOrStderr())
 	}
 	if err != nil {
 		return err
@@ -114,8 +138,8 @@ func whole(root, text string) (*run.Experiment, error) {
 	return x, err
 }
 
-// between compares two sides.
-func between(root, a, b string, words io.Writer) (*comparison.Result, error) {
+// between compares two sides, and gates them unless worse is 0.
+func (f *compareFlags) between(root, a, b string, worse float64, words io.Writer) (*comparison.Result, error) {
 	var sides [2][]comparison.Kept
 	for i, text := range []string{a, b} {
 		ids, err := side(root, text)
@@ -126,11 +150,22 @@ func between(root, a, b string, words io.Writer) (*comparison.Result, error) {
 			return nil, err
 		}
 	}
-	return experiment.Between(sides[0], sides[1])
+	c, err := experiment.Between(sides[0], sides[1])
+	if err != nil || worse == 0 {
+		return c, err
+	}
+	p, err := plan.Decode(sides[0][0].Plan, drivers.All())
+	if err == nil {
+		c.Gates, err = experiment.GateKept(sides[0], sides[1], p, f.metric, worse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--worse %s: %w", f.worse, err)
+	}
+	return c, nil
 }
 
 // byVariant compares the variants that two experiments share, in the first one's order. It says which variants only one of them has.
-func byVariant(root string, x, y *run.Experiment, words io.Writer) (results []*comparison.Result, err error) {
+func (f *compareFlags) byVariant(root string, x, y *run.Experiment, worse float64, words io.Writer) (results []*comparison.Result, err error) {
 	if x.ID == y.ID {
 		return nil, fmt.Errorf("experiment %s is on both sides: loadgen runs show %s compares its variants", x.ID, x.ID)
 	}
@@ -139,7 +174,7 @@ func byVariant(root string, x, y *run.Experiment, words io.Writer) (results []*c
 			fmt.Fprintf(words, "loadgen: only %s has variant %s\n", x.ID, name)
 			continue
 		}
-		c, err := between(root, x.ID+"/"+name, y.ID+"/"+name, words)
+		c, err := f.between(root, x.ID+"/"+name, y.ID+"/"+name, worse, words)
 		if err != nil {
 			return nil, fmt.Errorf("variant %s: %w", name, err)
 		}
@@ -159,15 +194,27 @@ func byVariant(root string, x, y *run.Experiment, words io.Writer) (results []*c
 
 // verdict turns the results into an exit code.
 func (f *compareFlags) verdict(results []*comparison.Result) error {
-	var figures []run.Figure
+	invalid, decisions := false, []run.Decision{}
 	for _, c := range results {
-		figures = append(figures, c.Figures...)
+		for i := range c.Figures {
+			invalid = invalid || f.worse == "" && c.Figures[i].Validity == run.Invalid
+		}
+		for _, s := range c.Sides {
+			for _, r := range s.Runs {
+				invalid = invalid || r.Verdict.Validity == run.Invalid && slices.ContainsFunc(r.Verdict.Codes, reason.Code.Counts)
+			}
+		}
+		for _, g := range c.Gates {
+			decisions = append(decisions, g.Decision)
+		}
 	}
 	switch {
-	case slices.ContainsFunc(figures, func(f run.Figure) bool { return f.Validity == run.Invalid }):
-		return &exitError{code: exit.Invalid}
-	case f.exitCode && slices.ContainsFunc(figures, func(f run.Figure) bool { return f.Differs }):
-		return &exitError{code: exit.Assert}
+	case slices.Contains(decisions, run.GateFailed):
+		return exitWith(exit.Assert)
+	case slices.Contains(decisions, run.GateUndecided), f.worse != "" && len(decisions) == 0:
+		return exitWith(exit.Undecided)
+	case invalid:
+		return exitWith(exit.Invalid)
 	}
 	return nil
 }

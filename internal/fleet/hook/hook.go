@@ -33,6 +33,8 @@ type Hook struct {
 	Name string
 	Argv []string // the command and its arguments
 	path string
+
+	servers *servers // of a hook that starts servers anew; nil for any other
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
@@ -45,18 +47,24 @@ func Parse(text string) (Hook, error) {
 	if !ok || !namePattern.MatchString(name) {
 		return Hook{}, fmt.Errorf("--allow-exec %q: %s; NAME is a letter and up to 63 letters, digits, _ and -", text, form)
 	}
-	argv, err := split(command)
+	h, err := commandOf(name, command)
 	if err != nil {
-		return Hook{}, fmt.Errorf("--allow-exec %s: %w", name, err)
+		return Hook{}, fmt.Errorf("--allow-exec %s: %w: %s", name, err, form)
 	}
-	if len(argv) == 0 {
-		return Hook{}, fmt.Errorf("--allow-exec %s: no command: %s", name, form)
+	return h, nil
+}
+
+// commandOf looks up a command.
+func commandOf(name, text string) (h Hook, err error) {
+	argv, err := split(text)
+	if err == nil && len(argv) == 0 {
+		err = errors.New("no command")
+	}
+	if err != nil {
+		return h, err
 	}
 	path, err := exec.LookPath(argv[0])
-	if err != nil {
-		return Hook{}, fmt.Errorf("--allow-exec %s: %w", name, err)
-	}
-	return Hook{Name: name, Argv: argv, path: path}, nil
+	return Hook{Name: name, Argv: argv, path: path}, err
 }
 
 // split splits a command line into words.

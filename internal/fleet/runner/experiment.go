@@ -163,15 +163,19 @@ func (s *series) decided(i int) bool {
 	return done || s.Budget > 0 && spent+spent/time.Duration(i/2) > s.Budget
 }
 
-// hopeless returns why further runs are pointless: the first three failed for the same reason, such as a server that is not there. Otherwise it
-// returns nil.
+// hopeless returns why further runs are pointless: the first three failed for the same reason, such as a server that is not there, or the first two of
+// a gate's side did. Otherwise it returns nil.
 func (s *series) hopeless() *reason.Why {
-	const tries = 3
-	if len(s.results) != tries {
+	tries, results := 3, s.results
+	if s.result.Gate != nil {
+		last := results[len(results)-1].Variant
+		tries, results = 2, slices.DeleteFunc(slices.Clone(results), func(r *run.Run) bool { return r.Variant != last })
+	}
+	if len(results) != tries {
 		return nil
 	}
-	first := s.results[0].Verdict
-	for _, r := range s.results {
+	first := results[0].Verdict
+	for _, r := range results {
 		if r.Verdict.Completeness != run.Failed || !slices.Equal(r.Verdict.Reasons, first.Reasons) {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -81,13 +82,21 @@ func one(kind, chosen string, names []string) (string, error) {
 	return "", fmt.Errorf("of which %s? Write %s = one of %s", kind, kind, strings.Join(names, ", "))
 }
 
-// cpuFields are the counters of processor time, by who reports them: the kernel, Redis and memcached.
-var cpuFields = [...][]string{{"cpu_seconds"}, {"used_cpu_user", "used_cpu_sys"}, {"rusage_user", "rusage_system"}}
+// cpuFields returns the counters of processor time, by who reports them: the kernel, or a kind of server.
+func cpuFields() [][]string {
+	all := [][]string{{"cpu_seconds"}}
+	for _, s := range servers.All() {
+		if s.CPU != nil {
+			all = append(all, s.CPU)
+		}
+	}
+	return all
+}
 
 // whyNoCPU says why a phase has no processor time for an op; "" if it has one.
 func whyNoCPU(p *plan.Plan, ph *plan.Phase) string {
 	has := slices.ContainsFunc(p.Observes, func(o *plan.Observe) bool {
-		return slices.ContainsFunc(cpuFields[:], func(names []string) bool {
+		return slices.ContainsFunc(cpuFields(), func(names []string) bool {
 			return !slices.ContainsFunc(names, func(name string) bool {
 				return !slices.ContainsFunc(o.Fields, func(f plan.Field) bool { return f.Name == name })
 			})
@@ -107,7 +116,7 @@ func valueOf(g *run.Gate, r *run.Run) (v float64, why string) {
 	ph := r.Phase[g.Phase]
 	switch {
 	case ph == nil || !r.Ended(false).Counts() || r.Verdict.Completeness != run.Complete:
-		return 0, "the run did not end as planned"
+		return 0, strings.Join(append([]string{string(r.Verdict.Completeness)}, r.Verdict.Reasons...)[:min(2, 1+len(r.Verdict.Reasons))], ": ")
 	case g.Metric == plan.CPUPerOp:
 		return cpuPerOp(ph)
 	case ph.Validity == run.Invalid:
@@ -136,7 +145,7 @@ func cpuPerOp(ph *run.Phase) (v float64, why string) {
 		}
 		done += o.OK + o.Miss
 	}
-	for _, names := range cpuFields {
+	for _, names := range cpuFields() {
 		seconds, all := 0.0, 0
 		for _, of := range ph.Observe {
 			for _, name := range names {
@@ -225,27 +234,34 @@ func looks(most int) (all []int) {
 // Decide decides a gate by some values of how much worse a variant was, at the last look that they have reached of at most some pairs. The variant has
 // failed if it is worse than the baseline and estimated as worse by the limit, and passed if it is not worse by the limit, each by a signed rank test
 // whose looks together err in 5 %.
-func Decide(worse []float64, limit float64, most int) (d run.Decision, at, lo, hi float64) {
+func Decide(worse []float64, limit float64, most int) (d run.Decision, at float64) {
 	all := looks(most)
 	p := 0.05 / float64(len(all))
 	for _, n := range all {
 		if n > len(worse) {
 			break
 		}
-		at, lo, hi = stat.Centre(worse[:n], p)
-		less := make([]float64, n)
-		for i, v := range worse[:n] {
-			less[i] = limit - v
+		if d, at = decideBy(worse[:n], limit, p); d != run.GateUndecided {
+			break
 		}
-		switch {
-		case at >= limit && stat.SignedRank(worse[:n]) < p:
-			return run.GateFailed, at, lo, hi
-		case at < limit && stat.SignedRank(less) < p:
-			return run.GatePassed, at, lo, hi
-		}
-		d = run.GateUndecided
 	}
-	return d, at, lo, hi
+	return d, at
+}
+
+// decideBy decides by all values, each way wrongly with probability p.
+func decideBy(worse []float64, limit, p float64) (d run.Decision, at float64) {
+	at, _, _ = stat.Centre(worse, p)
+	less := make([]float64, len(worse))
+	for i, v := range worse {
+		less[i] = limit - v
+	}
+	switch {
+	case at >= limit && stat.SignedRank(worse) < p:
+		return run.GateFailed, at
+	case at < limit && stat.SignedRank(less) < p:
+		return run.GatePassed, at
+	}
+	return run.GateUndecided, at
 }
 
 // Look updates an experiment's gate by its runs so far. It says whether no further pair is needed.
@@ -257,19 +273,20 @@ func Look(x *run.Experiment, runs []*run.Run) (done bool) {
 	if g.Pairs == 0 {
 		return g.Again > mostAgain
 	}
-	at := 0.0
-	g.Decision, at, _, _ = Decide(p.worse, p.limit, most)
-	if g.Decision == "" || g.Decision == run.GateUndecided {
-		at, _, _ = stat.Centre(p.worse, 0)
-	}
-	_, lo, hi := stat.Centre(p.worse, 0.05/float64(len(looks(most))))
-	g.By, g.Lo, g.Hi = p.back(at), p.back(lo), p.back(hi)
-	sd := math.Sqrt(stat.Variance(p.worse) / 2)
-	g.Spread, g.Needed = number(sd), 0
-	if g.Decision == "" || g.Decision == run.GateUndecided {
-		g.Needed = max(g.Pairs+1, plan.LeastPairs, int(math.Ceil(26*sd*sd/(p.limit*p.limit))))
-	}
+	d, at := Decide(p.worse, p.limit, most)
+	p.settle(g, d, at, 0.05/float64(len(looks(most))))
 	return g.Decision == run.GateFailed || g.Decision == run.GatePassed || g.Pairs >= most || g.Again > mostAgain
+}
+
+// settle enters a decision in the gate, and by how much worse the variant is, with an interval that errs on either side with a probability.
+func (p paired) settle(g *run.Gate, d run.Decision, at, probability float64) {
+	centre, lo, hi := stat.Centre(p.worse, probability)
+	sd := math.Sqrt(stat.Variance(p.worse) / 2)
+	g.Decision, g.Spread, g.Needed = d, number(sd), 0
+	if d != run.GateFailed && d != run.GatePassed {
+		at, g.Needed = centre, max(g.Pairs+1, plan.LeastPairs, int(math.Ceil(26*sd*sd/(p.limit*p.limit))))
+	}
+	g.By, g.Lo, g.Hi = p.back(at), p.back(lo), p.back(hi)
 }
 
 // back returns a share of how much worse the variant is.
@@ -295,6 +312,18 @@ func judge(x *run.Experiment, runs []*run.Run) {
 	if other == x.Baseline {
 		other = x.Variants[1].Name
 	}
+	say(g, x.Baseline, other, pair)
+	if g.Metric == plan.CPUPerOp && g.By != nil && x.Verdict.Validity != run.Valid {
+		g.Text += " The doubts about time do not touch that."
+	}
+	if g.Again > 0 {
+		g.Text += fmt.Sprintf(" %s did not count.", quantity.Count(g.Again, "more pair"))
+	}
+	x.Decide()
+}
+
+// say puts a decision into words. pair is how long a pair of runs takes; 0 if that is unknown.
+func say(g *run.Gate, baseline, other string, pair time.Duration) {
 	of := "cpu per op"
 	if g.Metric != plan.CPUPerOp {
 		of = g.Metric + " of " + g.Op
@@ -302,24 +331,19 @@ func judge(x *run.Experiment, runs []*run.Run) {
 	limit := quantity.Percent(g.Worse)
 	switch n := quantity.Count(g.Pairs, "pair"); g.Decision {
 	case run.GateFailed:
-		g.Text = fmt.Sprintf("%s is worse than %s: %s by %s, after %s of runs. That it is worse is shown, not that it is by %s.", other, x.Baseline, of, by(g), n, limit)
+		g.Text = fmt.Sprintf("%s is worse than %s: %s by %s, after %s of runs. That it is worse is shown, not that it is by %s.", other, baseline, of, by(g), n, limit)
 	case run.GatePassed:
-		g.Text = fmt.Sprintf("%s is not worse than %s by %s: %s by %s, after %s of runs.", other, x.Baseline, limit, of, by(g), n)
+		g.Text = fmt.Sprintf("%s is not worse than %s by %s: %s by %s, after %s of runs.", other, baseline, limit, of, by(g), n)
 	default:
-		g.Text = fmt.Sprintf("Cannot tell after %s of runs whether %s is worse than %s by %s", n, other, x.Baseline, limit)
-		if g.By != nil {
-			g.Text += fmt.Sprintf(": %s by %s, and runs deviate by %s. About %s would tell, in %s", of, by(g), quantity.Percent(*g.Spread),
-				quantity.Count(g.Needed, "pair"), (time.Duration(g.Needed) * pair).Round(time.Minute/2))
+		g.Text = fmt.Sprintf("Cannot tell after %s of runs whether %s is worse than %s by %s", n, other, baseline, limit)
+		if g.By != nil && g.Spread != nil {
+			g.Text += fmt.Sprintf(": %s by %s, and runs deviate by %s. About %s would tell", of, by(g), quantity.Percent(*g.Spread), quantity.Count(g.Needed, "pair"))
+		}
+		if g.By != nil && pair > 0 {
+			g.Text += fmt.Sprintf(", in %s", (time.Duration(g.Needed) * pair).Round(time.Minute/2))
 		}
 		g.Text += "."
 	}
-	if g.Metric == plan.CPUPerOp && x.Verdict.Validity != run.Valid {
-		g.Text += " The doubts below about time do not touch that."
-	}
-	if g.Again > 0 {
-		g.Text += fmt.Sprintf(" %s did not count.", quantity.Count(g.Again, "more pair"))
-	}
-	x.Decide()
 }
 
 // by says how much worse a variant is, and within which interval.

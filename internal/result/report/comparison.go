@@ -32,6 +32,12 @@ func (p *printer) comparison(c *comparison.Result) {
 		p.line("══ variant %s", c.Variant)
 		p.line("")
 	}
+	for _, g := range c.Gates {
+		p.prose(g.Text)
+		for _, why := range tables.JoinAlike(g.Why) {
+			p.bullet("-", why)
+		}
+	}
 	for _, side := range c.Sides {
 		for i, r := range side.Runs {
 			p.line("%s  %s  %s, %s", left([]string{side.Name, ""}[min(i, 1)], 1), r.ID, r.Verdict.Completeness, r.Verdict.Validity)

@@ -20,6 +20,7 @@ type Server struct {
 	Refused   string   // counter of connections
 	Evicted   string   // counter of keys
 	Busy      []string // counters of processor time, to be added
+	CPU       []string // the same of the whole process; nil if it does not report them
 	Spins     string   // if above 0, its processor time says nothing
 	Threads   string   // number of threads that share Busy; "" for its main thread
 	Waits     []string // numbers of sessions by what they wait for
@@ -55,6 +56,7 @@ func All() []Server {
 		{
 			Driver: "redis", Schemes: []Scheme{{"redis", "6379", false}, {"rediss", "6379", true}, {"valkey", "6379", false}}, Sessions: 50, Objective: "p95=5ms",
 			Expires: true, Ask: []string{"slave_read_only", "cluster_enabled", "used_memory", "maxmemory"}, Carried: []string{"total_commands_processed"},
+			CPU:  []string{"used_cpu_user", "used_cpu_sys"},
 			Busy: []string{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"}, Spins: "io_threads_active", Evicted: "evicted_keys", Refused: "rejected_connections",
 			Store: Store{
 				Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory",
@@ -64,6 +66,7 @@ func All() []Server {
 		{
 			Driver: "memcached", Schemes: []Scheme{{"memcached", "11211", false}}, Sessions: 50, Objective: "p95=5ms",
 			Expires: true, Ask: []string{"curr_items", "bytes", "limit_maxbytes"}, Carried: []string{"cmd_get", "cmd_set"},
+			CPU:  []string{"rusage_user", "rusage_system"},
 			Busy: []string{"rusage_user", "rusage_system"}, Threads: "threads", Evicted: "evictions", Refused: "listen_disabled_num",
 			Store: Store{
 				Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth",

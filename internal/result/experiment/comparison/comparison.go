@@ -7,12 +7,13 @@ import "github.com/loadgen/loadgen/internal/result/run"
 // Result is how two sides compare. Its JSON is described in docs/result.md.
 type Result struct {
 	Schema      int          `json:"schema"`
-	Variant     string       `json:"variant"`     // the variant, if runs of two experiments are compared; "" if sides were named individually
-	Sides       []Side       `json:"sides"`       // A, the baseline, and B
-	Differences []Difference `json:"differences"` // of plan and environment
-	Notes       []string     `json:"notes"`       // questions that these runs cannot answer, and runs that were left out
-	Figures     []run.Figure `json:"figures"`     // as an experiment's, with sides as variants
-	Tables      []run.Table  `json:"tables"`      // one for each phase, op and metric, then for each observation of a phase
+	Variant     string       `json:"variant"`         // the variant, if runs of two experiments are compared; "" if sides were named individually
+	Sides       []Side       `json:"sides"`           // A, the baseline, and B
+	Differences []Difference `json:"differences"`     // of plan and environment
+	Notes       []string     `json:"notes"`           // questions that these runs cannot answer, and runs that were left out
+	Gates       []*run.Gate  `json:"gates,omitempty"` // of B by A, one for each load or op; absent if none was asked for
+	Figures     []run.Figure `json:"figures"`         // as an experiment's, with sides as variants
+	Tables      []run.Table  `json:"tables"`          // one for each phase, op and metric, then for each observation of a phase
 }
 
 // Side is the runs of one side.
