@@ -12,8 +12,59 @@ import (
 // maxAnswers bounds the loads whose figures open a report, and the ops of each.
 const maxAnswers = 4
 
-// Answers returns, for each load of a run, the rates and latencies that are usually quoted, with their marks. It is empty if no load was measured.
+// Answers returns what a run says to the question of its plan, in a line; then, for each load, the rates and latencies that are usually quoted, with
+// their marks. The question is of writes that faults lose and of how long they keep the load away, of a capacity, or else of the asserts. It is empty if
+// nothing was measured.
 func Answers(r *run.Run) (lines []string) {
+	lines = loadsOf(r)
+	if survived := Survived(r); survived != "" {
+		return append([]string{survived}, lines...)
+	}
+	if met := met(r.Asserts); met != "" && len(lines) > 0 {
+		lines[0] += "; " + met
+	}
+	return lines
+}
+
+// Survived says which acknowledged writes were lost, and for how long events kept the load from recovering; "" if the plan does not ask.
+func Survived(r *run.Run) string {
+	var parts []string
+	for _, name := range r.PhaseOrder {
+		ph := r.Phase[name]
+		if ph.Verify != nil {
+			parts = append(parts, verified(ph.Verify))
+		}
+		for _, event := range EventNames(ph) {
+			switch e := ph.Event[event]; {
+			case e.HappenedSeconds == nil:
+			case e.RecoveredSeconds == nil:
+				parts = append(parts, "not recovered after "+event)
+			case *e.RecoveredSeconds > 0:
+				parts = append(parts, "away for "+quantity.Duration(*e.RecoveredSeconds)+" after "+event)
+			}
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// met says how the first asserts came out, with the values that they compare.
+func met(asserts []run.AssertResult) string {
+	var parts []string
+	for _, a := range asserts {
+		if a.OK == nil || len(parts) == maxAnswers || strings.Contains(a.Value, "phase.") { // which says more than fits here
+			continue
+		}
+		how := " holds: "
+		if !*a.OK {
+			how = " FAILS: "
+		}
+		parts = append(parts, a.Name+how+a.Value)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// loadsOf returns the answers of all loads.
+func loadsOf(r *run.Run) (lines []string) {
 	var loads []string
 	for _, name := range r.PhaseOrder {
 		if r.Phase[name].Kind.Timed() {

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -143,4 +144,18 @@ func TestUnsaid(t *testing.T) {
 	require.Equal(t, []string{"of-server: N, W and R are what the plan expects: not all of its servers say theirs"}, Unsaid(r))
 	r.Environment.Servers["of-server"] = map[string]map[string]string{"127.0.0.1:1": {"n": "3", "w": "2", "r": "1"}}
 	require.Empty(t, Unsaid(r))
+}
+
+// TestTheAnswerComesFirst: what faults cost if the plan asks that, else how the asserts came out beside the figures.
+func TestTheAnswerComesFirst(t *testing.T) {
+	rate, away, yes, no := 1000.0, 3.2, true, false
+	r := run.New(run.Header{}, machine.Environment{})
+	r.Add("load", &run.Phase{Kind: worker.Load, Validity: run.Valid, Op: map[string]*run.Op{"get": {Figures: run.Figures{Rate: &rate, Ledger: run.Ledger{Due: 5000, OK: 5000}}}}})
+	r.Asserts = []run.AssertResult{
+		{Name: "fast", OK: &yes, Value: "1.2 ms < 5 ms"}, {Name: "much", OK: &no, Value: "1,000/s < 2,000/s"}, {Name: "open"}, {Name: "long", OK: &yes, Value: "phase.load.op.get.ok = 5"},
+	}
+	require.Equal(t, []string{"get: 1,000/s; fast holds: 1.2 ms < 5 ms; much FAILS: 1,000/s < 2,000/s"}, Answers(r))
+	r.Add("verify", &run.Phase{Kind: worker.Verify, Validity: run.Valid, Verify: &run.Verify{Keys: 100, Lost: 2, Missing: 2}})
+	r.Phase["load"].Event = map[string]*run.Event{"kill": {HappenedSeconds: &rate, RecoveredSeconds: &away}, "later": {AtSeconds: 9}, "stop": {AtSeconds: 8, HappenedSeconds: &rate}}
+	require.Equal(t, []string{"away for 3.20 s after kill; not recovered after stop; 2 ACKNOWLEDGED WRITES LOST, of 100 keys put and acknowledged", "get: 1,000/s"}, Answers(r))
 }
