@@ -75,9 +75,8 @@ func TestSearchFindsWhatANodeHolds(t *testing.T) {
 		require.True(t, wanting(t, p, node.cmd.Process.Pid), doubts(p))
 		return
 	}
-	require.NotNil(t, p.Search.FirstFailed)
-	if *p.Search.FirstFailed < 95 {
-		require.True(t, wanting(t, p, node.cmd.Process.Pid), "%g/s failed: %s", *p.Search.FirstFailed, doubts(p))
+	if failed := p.Search.FirstFailed; failed == nil || *failed < 95 {
+		require.True(t, wanting(t, p, node.cmd.Process.Pid), doubts(p))
 	}
 }
 
@@ -96,7 +95,8 @@ func TestKneeOfRedis(t *testing.T) {
 	} else { // less than a tenth of what one loop and one server do with a processor each
 		require.True(t, wanting(t, p, s.Pid()), r.Verdict.Reasons)
 	}
-	require.LessOrEqual(t, p.Levels[len(p.Levels)-1].StartSeconds, 4.0, "no level begins that could end after the budget")
+	last := p.Levels[len(p.Levels)-1]
+	require.LessOrEqual(t, last.StartSeconds+last.DurationSeconds, 5.1, "no level begins that would end after the budget")
 	var due uint64
 	for _, level := range p.Levels {
 		due += level.Op["get"].Due - level.Op["get"].Shed

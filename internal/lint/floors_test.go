@@ -32,7 +32,8 @@ var packagesWithFloors = map[string]storeyed{
 			{"doc"},
 		},
 		upward: map[string]string{
-			"counts: End":   "why a search ended: part of what a phase left behind",
+			"counts: Aim":   "what a search's next level is for: part of what a phase left behind",
+			"counts: End":   "why a search ended, likewise",
 			"counts: Level": "the levels of a search likewise",
 		},
 	},

@@ -360,6 +360,16 @@ func Rank(q float64, n uint64) uint64 {
 	return r
 }
 
+// Above returns how many values are above v, with the precision of Quantile: it takes a value for the upper bound of its bucket.
+func (h *Hist) Above(v int64) (n uint64) {
+	for upper, in := range h.Buckets() {
+		if min(upper, h.Max()) > v {
+			n += in
+		}
+	}
+	return n
+}
+
 // Buckets returns the buckets that hold values, in ascending order: each bucket's upper bound and its count.
 func (h *Hist) Buckets() iter.Seq2[int64, uint64] {
 	return func(yield func(upper int64, count uint64) bool) {

@@ -18,7 +18,7 @@ type Search struct {
 	Schedule
 	From         float64       `json:"from"`             // the lowest rate, in arrivals per second
 	To           float64       `json:"to"`               // the highest rate
-	StepDuration time.Duration `json:"step_duration_ns"` // the shortest schedule of a step
+	StepDuration time.Duration `json:"step_duration_ns"` // the least length of a step at a rate
 	Precision    float64       `json:"precision"`        // how wide the interval of the answer may be, as a share of its lower end
 	Budget       time.Duration `json:"budget_ns"`        // for all steps together
 	SLOs         []SLO         `json:"slos"`             // one or more
@@ -42,24 +42,19 @@ func (s *Search) Closed() Shape {
 	return Shape{Duration: max(min(most, s.Budget/parts), minStep)}
 }
 
-// Try returns the rate over time of a search step that tries the given rate. The step lasts longer than StepDuration if its quantiles need more ops.
-func (ph *Phase) Try(rate float64) Shape {
-	const (
-		ample = 5  // a step has this many times the samples that a quantile must have beyond it
-		parts = 12 // a step takes at most this fraction of the budget for that
-	)
-	s := ph.Search
-	lasts := s.StepDuration
-	for i := range s.SLOs {
-		slo := &s.SLOs[i]
+// Arrivals returns how many arrivals a step of a search needs: few, to have a dozen slow ops if a quantile is just within its limit, or many, for each
+// quantile to be known.
+func (ph *Phase) Arrivals() (few, many float64) {
+	const dozen = 12
+	for i := range ph.Search.SLOs {
+		slo := &ph.Search.SLOs[i]
 		for _, q := range slo.Limits() {
-			if each := rate * ph.rarest(slo.Op); each > 0 {
-				seconds := func(ops float64) time.Duration { return time.Duration(min(ops/each, 1e9) * float64(time.Second)) }
-				lasts = max(lasts, min(seconds(ample*beyond/(1-q.Share)), s.Budget/parts), seconds(wanted(ph, q.Share)))
+			if each := ph.rarest(slo.Op); each > 0 {
+				few, many = max(few, dozen/(1-q.Share)/each), max(many, wanted(ph, q.Share)/each)
 			}
 		}
 	}
-	return Shape{Rate: rate, Duration: lasts}
+	return few, many
 }
 
 // As returns the phase as a step of the given shape carries it out: a step of a search that has no rate is a closed load.
@@ -90,13 +85,14 @@ func (b *block) search() *Search {
 	b.Expect(slices.Concat([]string{"from", "to", "step_duration", "precision", "budget"}, scheduleWords), nil, "slo")
 	s := &Search{
 		Schedule: b.schedule(time.Second),
-		From:     1000, To: maxRate, StepDuration: time.Second, Precision: 0.05, Budget: time.Minute, SLOs: []SLO{},
+		From:     1000, To: maxRate, Precision: 0.05, Budget: time.Minute, SLOs: []SLO{},
 	}
 	b.Rate("from", &s.From)
 	b.Rate("to", &s.To)
-	b.Duration("step_duration", &s.StepDuration)
 	b.Share("precision", &s.Precision)
 	b.Duration("budget", &s.Budget)
+	s.StepDuration = s.Closed().Duration
+	b.Duration("step_duration", &s.StepDuration)
 	for _, inner := range b.each("slo") {
 		words := slices.Clone(usualLimits[:])
 		for _, a := range dialect.Attributes(inner.Body) {

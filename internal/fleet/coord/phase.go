@@ -87,16 +87,18 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 
 // seeking holds how far a search had got before a step.
 type seeking struct {
-	best   float64
-	begun  time.Duration // when it began, on the run clock; 0 before that
-	budget time.Duration
+	middle, low, high float64
+	begun             time.Duration // when it began, on the run clock; 0 before that
+	budget            time.Duration
 }
 
 func (p *activePhase) seeking() *seeking {
 	if p.ph.Search == nil {
 		return nil
 	}
-	return &seeking{best: p.m.Best(p.ph.Search), begun: p.begun, budget: p.ph.Search.Budget}
+	k := &seeking{begun: p.begun, budget: p.ph.Search.Budget}
+	k.middle, k.low, k.high = p.m.Belief(p.ph)
+	return k
 }
 
 // at returns how far the search has got at a time on the run clock, in a step that began at start.
@@ -106,7 +108,7 @@ func (k *seeking) at(now, start time.Duration) *run.Seeking {
 		begun = start
 	}
 	spent := max(now-begun, 0)
-	return &run.Seeking{Best: k.best, Spent: spent, Left: max(k.budget-spent, 0)}
+	return &run.Seeking{Rate: k.middle, Low: k.low, High: k.high, Spent: spent, Left: max(k.budget-spent, 0)}
 }
 
 // as returns the phase as a step carries it out.

@@ -42,15 +42,14 @@ func TestSearchFindsWhatQueuesHold(t *testing.T) {
 	tests := []struct {
 		name, target, load string
 		rate, knee         float64 // knee 0: the rate itself
-		noise              float64 // of the quantile, as a share of the rate
 	}{
 		{
 			"four servers of 1 ms, evenly spaced arrivals", `latency = "1ms"`,
-			"sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }", 4000, 0, 0,
+			"sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }", 4000, 0,
 		},
 		{
 			"M/M/1, p90 within 2 ms", exponential,
-			"sessions = 1\n arrivals = \"poisson\"\n step_duration = \"20s\"\n slo { response_p90 = \"2ms\" }", within(0.9, 2e-3), 2500, 0.02,
+			"sessions = 1\n arrivals = \"poisson\"\n budget = \"5m\"\n slo { response_p90 = \"2ms\" }", within(0.9, 2e-3), 2500,
 		},
 	}
 	if !servertest.Whole() {
@@ -59,16 +58,15 @@ func TestSearchFindsWhatQueuesHold(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ph := searchVirtually(t, nullPlan(t, 1, tt.target, "ops = { get = 1 }\n search {\n from = \"100/s\"\n "+tt.load+"\n }"))
-			t.Logf("%.0f/s hold, %.0f/s do not, by theory %.0f/s; knee at %.0f/s; %d levels", *ph.Search.Rate, *ph.Search.FirstFailed, tt.rate, *ph.Search.Knee, len(ph.Levels))
-			require.Equal(t, "the precision was reached", ph.Search.Ended)
-			require.Greater(t, *ph.Search.FirstFailed, tt.rate*(1-tt.noise))
-			require.LessOrEqual(t, *ph.Search.Rate, tt.rate*(1+tt.noise))
-			require.LessOrEqual(t, *ph.Search.High, *ph.Search.Low*1.05)
-			require.GreaterOrEqual(t, *ph.Search.High*(1+tt.noise), tt.rate)
+			s := ph.Search
+			t.Logf("%.0f/s hold, the limit is between %.0f and %.0f/s, by theory %.0f/s; knee at %.0f/s; %d levels", *s.Rate, *s.Low, *s.High, tt.rate, *s.Knee, len(ph.Levels))
+			require.InDelta(t, tt.rate, (*s.Low+*s.High)/2, (*s.High-*s.Low)/2, "the interval contains it")
+			require.LessOrEqual(t, *s.Rate, tt.rate)
+			require.GreaterOrEqual(t, *s.Rate, tt.rate*0.95)
 			if tt.knee == 0 {
-				require.InEpsilon(t, *ph.Search.Rate, *ph.Search.Knee, 0.05)
+				require.InEpsilon(t, *s.Rate, *s.Knee, 0.05)
 			} else {
-				require.InEpsilon(t, tt.knee, *ph.Search.Knee, judge.Spacing-1)
+				require.InEpsilon(t, tt.knee, *s.Knee, 0.05)
 			}
 		})
 	}

@@ -237,7 +237,7 @@ func sessions(running, io, locks float64) shown {
 }
 
 // TestKnownAnswers searches simulated targets whose largest rate is known from theory or a long simulation, at random arrivals that differ from step
-// to step, and finds it within 5 %. They show what gives out first, beside something that does not; some show nothing. No wrong cause is named.
+// to step. Of twenty intervals of 95 %, at least 18 contain it, and no answer is above it by 3 %. They show what gives out first, beside something that does not; some show nothing. No wrong cause is named.
 func TestKnownAnswers(t *testing.T) {
 	even := func(seconds float64) func(*rand.Rand) float64 { return func(*rand.Rand) float64 { return seconds } }
 	random := func(seconds float64) func(*rand.Rand) float64 {
@@ -279,19 +279,19 @@ func TestKnownAnswers(t *testing.T) {
 		ph, m := c.search(uint64(i))
 		found, truth := c.found(ph, m), c.holds(0.99, c.limit)
 		require.NotNil(t, found.Rate, c.name)
-		off := *found.Rate/truth - 1
-		if math.Abs(off) <= 0.05 {
+		if *found.Low <= truth && truth <= *found.High {
 			right++
 		}
+		require.LessOrEqual(t, *found.Rate, 1.03*truth, c.name)
 		if found.Cause == c.cause {
 			named++
 		} else {
 			require.Contains(t, []string{"", notVisible}, found.Cause, "%s at %.0f/s", c.name, c.most())
 		}
-		t.Logf("%s: %.0f/s found, %.0f/s to %.0f/s, truth %.0f/s: %+.1f %%; held %d of %d, %d levels, %s after %.0f s; %s", c.name,
-			*found.Rate, *found.Low, *found.High, truth, 100*off, found.Held, found.Tries, len(m.Levels), found.End, m.Levels[len(m.Levels)-1].StartSeconds, found.Evidence)
+		t.Logf("%s: %.0f/s found, %.0f/s to %.0f/s, truth %.0f/s: %+.1f %%; %d levels, %s after %.0f s; %s", c.name,
+			*found.Rate, *found.Low, *found.High, truth, 100*(*found.Rate/truth-1), len(m.Levels), found.End, m.Levels[len(m.Levels)-1].StartSeconds, found.Evidence)
 	}
-	require.GreaterOrEqual(t, right, 19)
+	require.GreaterOrEqual(t, right, 18)
 	require.GreaterOrEqual(t, named, 18)
 }
 
@@ -331,6 +331,7 @@ func TestWhatGaveOutFirst(t *testing.T) {
 		ph, m := breaking.search(1)
 		s := breaking.found(ph, m)
 		require.Equal(t, want, s.Cause, s.Evidence)
-		require.InEpsilon(t, 2000, *s.Rate, 0.05)
+		require.LessOrEqual(t, *s.Rate, 2000.0)
+		require.InEpsilon(t, 2000, *s.High, 0.05)
 	}
 }

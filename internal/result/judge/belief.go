@@ -2,109 +2,137 @@ package judge
 
 import (
 	"math"
+	"slices"
 )
 
 const (
-	falseHolds = 0.02  // probability that a level holds far above the largest rate
-	lapse      = 0.15  // probability that a level fails far below it, because something disturbed the machine
-	lapsedFar  = 0.04  // probability that a level is even overloaded there
-	mostPoints = 20000 // the most points of a belief's grid
+	side  = 1.6  // a score further from 0 only says on which side of the limit its level was
+	fewer = 3    // so does the score of a level with fewer slow ops
+	lapse = 0.03 // probability that something disturbed a level
+	wider = 1.2  // what quantiles of the belief are stretched by
 )
 
-// belief holds, for each rate of a grid with equal steps of the logarithm, the probability that it is the largest that holds.
+// belief is what the scores of levels say about the largest rate that holds. It takes the score of a level at the log rate x for a Student t variable
+// with three degrees of freedom around slope·(x − θ), where θ is the log of that rate, with a scale of slope·noise for a level of the usual length.
+// Slope and noise are learnt with θ, on a grid.
 type belief struct {
-	from, step float64 // the grid's first point and its step, as logarithms
-	p          []float64
+	from, step   float64 // the first point of θ, and the distance of points
+	p            []float64
+	slope, noise float64 // geometric means
 }
 
-// believe computes the belief from all tries, starting from an uninformed one. Its grid reaches from the lowest rate to beyond what the closed load
-// and the tries suggest, up to what the generator can offer.
-func (s *state) believe() belief {
-	low, high := s.From, max(s.closed, s.From)
-	for _, r := range s.rates {
-		high = max(high, r.rate)
-	}
-	if high = min(high*Growth, s.To*(1+s.Precision), s.wall); high <= low {
-		high = low * (1 + s.Precision)
-	}
-	b := belief{from: math.Log(low), step: math.Log1p(s.Precision) / 8}
-	span := math.Log(high) - b.from
-	n := int(span/b.step) + 2
-	if n > mostPoints {
-		n = mostPoints
-	}
-	b.step = span / float64(n-1)
-	b.p = make([]float64, n)
-	width := math.Log1p(s.Precision) / 3
-	for i := range b.p {
-		theta, p := b.from+float64(i)*b.step, 0.0
-		if s.closed > 0 && theta > math.Log(s.closed) {
-			p = -float64(theta-math.Log(s.closed)) / math.Log(1.25) // an open load hardly reaches a rate that a closed load does not
+// seen is a level as a belief takes it.
+type seen struct {
+	x, y  float64
+	scale float64 // of its noise: √(usual length ÷ its length), 1 or more
+	side  int     // +1 or -1: the score is y or beyond; 0: it is y
+}
+
+// believe computes the belief for θ between two log rates, and again for the part in which it turned out to lie, until that is most of it. Above the
+// rate of the closed load it begins with e^(−(θ−closed)/0.05).
+func believe(levels []seen, low, high, closed float64) belief {
+	b := pass(levels, low, high, closed, 70)
+	for range 4 {
+		low, high = b.at(0.0005), b.at(0.9995)
+		margin := 0.15 * (high - low)
+		b = pass(levels, low-margin, high+margin, closed, 90)
+		if b.at(0.9995)-b.at(0.0005) > 0.5*(high-low) {
+			break
 		}
-		b.p[i] = p
 	}
-	for _, r := range s.rates {
-		b.weigh(&r, width)
-	}
-	b.normalise()
 	return b
 }
 
-// weigh multiplies a belief, which holds logarithms, by the probability of how the tries of a rate ended.
-func (b *belief) weigh(r *tried, width float64) {
-	of := func(below float64) (p float64) {
-		add := func(times int, probability float64) {
-			if times > 0 {
-				p += float64(times) * math.Log(probability)
+func pass(levels []seen, low, high, closed float64, n int) belief {
+	const slopes, noises = 10, 9
+	b := belief{from: low, step: (high - low) / float64(n-1), p: make([]float64, n)}
+	slope := func(at int) float64 { return 1.5 * math.Pow(800/1.5, float64(at/noises)/(slopes-1)) }
+	noise := func(at int) float64 { return 0.002 * math.Pow(0.3/0.002, float64(at%noises)/(noises-1)) }
+	before, weights := make([]float64, n), make([]float64, slopes*noises*n)
+	for k := range before {
+		before[k] = math.Exp(-max(0, b.theta(k)-closed) / 0.05)
+	}
+	var scales [slopes * noises]float64 // logs of what weights were divided by
+	for at := range scales {
+		p := weights[at*n:][:n]
+		steep, loose := slope(at), noise(at)
+		copy(p, before)
+		for i, l := range levels {
+			l.weigh(p, &b, steep, loose)
+			if i%32 == 31 { // before they vanish
+				top := slices.Max(p)
+				for k := range p {
+					p[k] /= top
+				}
+				scales[at] += math.Log(top)
 			}
 		}
-		add(r.held, falseHolds+(1-falseHolds-lapse)*below)
-		add(r.failed-r.overload, 1-falseHolds-(1-falseHolds-lapse)*below)
-		add(r.overload, 1-falseHolds-(1-falseHolds-lapsedFar)*below)
-		return p
 	}
-	const far = 20 // widths at which the probability is as good as 0 or 1
-	least, greatest, at := of(0), of(1), math.Log(r.rate)
-	for i := range b.p {
-		switch x := (b.from + float64(i)*b.step - at) / width; {
-		case x < -far:
-			b.p[i] += least
-		case x > far:
-			b.p[i] += greatest
-		default:
-			b.p[i] += of(1 / (1 + math.Exp(-x)))
+	sum, top := 0.0, slices.Max(scales[:])
+	for at, scale := range scales {
+		all, part := 0.0, math.Exp(scale-top)
+		for k, w := range weights[at*n:][:n] {
+			w *= part
+			b.p[k] += w
+			all += w
 		}
+		sum += all
+		b.slope += all * math.Log(slope(at))
+		b.noise += all * math.Log(noise(at))
+	}
+	for k := range b.p {
+		b.p[k] /= sum
+	}
+	b.slope, b.noise = math.Exp(b.slope/sum), math.Exp(b.noise/sum)
+	return b
+}
+
+// weigh multiplies each of p by the density of the level's score, or by the probability of its side, at a point of θ. A level averages shares of slow
+// ops, not their log odds, which shifts the score by half the variance.
+func (l *seen) weigh(p []float64, b *belief, slope, noise float64) {
+	sd := slope * noise * l.scale
+	u := (l.y - slope*(l.x-b.from) + min(sd*sd/2, 1)) / sd / math.Sqrt(3)
+	step := slope * b.step / sd / math.Sqrt(3)
+	density := (1 - lapse) * 2 / (math.Pi * math.Sqrt(3) * sd)
+	for k := range p {
+		if l.side == 0 {
+			d := 1 + u*u
+			p[k] *= density/(d*d) + lapse/6
+		} else {
+			p[k] *= (1-lapse)*student(-float64(l.side)*u) + lapse/2
+		}
+		u += step
 	}
 }
 
-// normalise turns logarithms of weights into probabilities.
-func (b *belief) normalise() {
-	top, sum := math.Inf(-1), 0.0
-	for _, p := range b.p {
-		top = max(top, p)
+// student is the distribution of Student's t with three degrees of freedom, divided by √3.
+func student(u float64) float64 {
+	const far = 20 // where it is 0 or 1 but for 3e-5
+	switch {
+	case u > far:
+		return 1
+	case u < -far:
+		return 0
 	}
-	for i := range b.p {
-		b.p[i] = math.Exp(b.p[i] - top)
-		sum += b.p[i]
-	}
-	for i := range b.p {
-		b.p[i] /= sum
-	}
+	return 0.5 + (math.Atan(u)+u/(1+u*u))/math.Pi
 }
 
-// quantile returns the rate below which the largest rate that holds lies with probability q.
+func (b *belief) theta(k int) float64 { return b.from + float64(k)*b.step }
+
+// quantile returns the log rate below which the largest rate that holds lies with probability q.
 func (b *belief) quantile(q float64) float64 {
-	sum := 0.0
-	for i, p := range b.p {
-		if sum += p; sum >= q {
-			inside := 1 - (sum-q)/p // the part of this point's mass that counts
-			return math.Exp(b.from + (float64(i)-0.5+inside)*b.step)
-		}
-	}
-	return math.Exp(b.from + float64(len(b.p)-1)*b.step)
+	middle := b.at(0.5)
+	return middle + wider*(b.at(q)-middle)
 }
 
-// within says whether the central 95 % lie within a precision.
-func (b *belief) within(precision float64) bool {
-	return b.quantile(0.975) <= b.quantile(0.025)*(1+precision)
+// at returns a quantile of the grid.
+func (b *belief) at(q float64) float64 {
+	sum := 0.0
+	for k, p := range b.p {
+		if sum+p >= q {
+			return b.theta(k) + b.step*((q-sum)/max(p, 1e-300)-0.5)
+		}
+		sum += p
+	}
+	return b.theta(len(b.p) - 1)
 }

@@ -36,8 +36,8 @@ const (
 // unseen says how to find out what gave out first.
 const unseen = "not visible from here; an observe block for the server's process (process, prometheus or hook) may show it"
 
-// cause says what gave out first in a search, as far as the levels that failed show it, or the plan's observations of the target's servers. It says
-// nothing about a search in which no rate failed.
+// cause says what gave out first in a search, as far as the levels that failed or that confirmed the answer show it, or the plan's observations of the
+// target's servers. It says nothing about a search in which no rate failed.
 func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 	s := p.Search
 	switch {
@@ -130,11 +130,11 @@ type strain struct {
 	spans [][2]float64 // when it was overloaded: on the run clock, in seconds
 }
 
-// strain returns what was observed during the closed load and the levels that failed.
+// strain returns what was observed during the levels that failed or that were to confirm the answer.
 func (m *Measured) strain(o *Observation) strain {
 	s := strain{rows: o.rows.Cells}
 	for _, l := range m.Levels {
-		if l.outcome == Failed || l.outcome == Overloaded || l.outcome == Closed {
+		if l.outcome == Failed || l.outcome == Overloaded || l.aim == Confirm {
 			from := m.Origin + l.StartSeconds
 			s.spans = append(s.spans, [2]float64{from, from + l.DurationSeconds})
 		}

@@ -35,6 +35,7 @@ type Measured struct {
 	Losses     []worker.Loss       // of workers lost in this phase or before it, which leave part of its load missing
 	Levels     []*Level            // the levels of stages or of a search, in order
 	Ended      End                 // why a search tried no more rates
+	Aim        Aim                 // of the level of a search that comes next
 	Origin     float64             // when the load began, in seconds on the run clock
 	Apart      time.Duration       // by how much the clocks of two loading workers may differ
 

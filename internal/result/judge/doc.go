@@ -27,23 +27,22 @@
 // A search begins with a closed load, which shows about how much the target does at most. The first rate is a [Cautious] part of that. Rates then
 // grow by the factor [Growth] until one fails; if the first does not hold, they fall until one does.
 //
-// # Probabilistic bisection
+// # Scores and belief
 //
-// From then on the search keeps a belief: how probable it is, for each rate, that it is the largest that holds (Waeber, Frazier and Henderson,
-// Bisection Search with Noisy Responses, SIAM J. Control Optim. 51(3), 2013). It tries the median of that belief, in the logarithm of the rate, and
-// weighs the belief by the outcome. Near the largest rate, chance decides about an outcome. Far below it a level hardly ever fails, but when the
-// machine is disturbed; far above it a level hardly ever holds. So with θ the largest rate, a level at rate r holds with the probability
+// Near the largest rate that holds, chance decides whether a level holds. How many of its ops were slow says more: a level's score is the log odds of
+// a slow op, less those that the objective allows, of the worst objective and op. A score of 0 or less has held. From the scores the search computes
+// how probable it is, for each rate, that it is the largest that holds: see belief. How fast the score grows with the rate, and by how much levels
+// differ, is learnt at the same time.
 //
-//	P(r, θ) = false + (1 − false − lapse) / (1 + (r/θ)^(1/width))
-//
-// (a psychometric function, as in Watson and Pelli, QUEST: A Bayesian adaptive psychometric method, Perception & Psychophysics 33, 1983). Since
-// lapse is far larger than false, a level that failed moves the belief less than one that held. The search ends once the central 95 % of the belief
-// lie within the precision, and the rate that it answers has held in two of three tries.
+// Short levels seek a bracket. Then longer ones measure at the median of the belief and to both sides of it. Once the central 95 % are within the
+// precision, or the time is nearly spent, a fresh and longer level tries their lower end. If it holds, its rate is the answer; if not, the next is
+// tried below it. Levels begin with an empty queue, which lets a limit L hold at a rate up to about 1 + L/T too high for T seconds: the lower end is
+// divided by that.
 //
 // # What says nothing
 //
-// A level that the generator could not offer says nothing about the target, and does not change the belief. The search tries a lower rate and comes
-// back. Above a rate where that has happened twice and which nothing has held, it does not go: the answer is then the generator's limit.
+// A level that the generator could not offer says nothing about the target, and is repeated. The third above every rate that it could offer makes the
+// lowest of them the generator's limit; a level there that tells something lifts it.
 //
 // # The knee
 //
@@ -51,6 +50,5 @@
 // throughput divided by mean response time (Giessler et al., Free Buffer Allocation, Computer Networks 2, 1978; Kleinrock, Power and
 // Deterministic Rules of Thumb, ICC 1979; Jain, The Art of Computer Systems Performance Analysis, 1991, §3.3). This needs no scale, no limit
 // and no chord to a last point whose latency only reflects how long the overload lasted. For M/M/1 the knee is at half the capacity, for M/D/1
-// at 2 − √2 = 59 % of it. At the end, if there is time, the search tries the rates of the curve at [Curve] of the answer, and rates beside the knee
-// until its neighbours are within [Spacing].
+// at 2 − √2 = 59 % of it.
 package judge

@@ -3,6 +3,8 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -21,6 +24,7 @@ type Level struct {
 	totals  *measure.Totals
 	power   float64 // achieved rate divided by the mean response
 	outcome Outcome
+	aim     Aim
 	late    bool // an objective was missed that would have been met if the generator had started ops in time
 }
 
@@ -71,17 +75,51 @@ func powerOf(rate *float64, t *measure.Totals) float64 {
 }
 
 // Tries returns the levels of a search as its algorithm sees them.
-func (m *Measured) Tries() []Try {
+func (m *Measured) Tries(ph *plan.Phase) []Try {
 	var tries []Try
 	for _, l := range m.Levels {
-		try := Try{Rate: l.Rate, Outcome: l.outcome, Power: l.power}
+		try := Try{Rate: l.Rate, Outcome: l.outcome, Power: l.power, Aim: l.aim, Seconds: l.DurationSeconds}
 		if l.outcome == Closed {
-			try.Rate, try.Power = 0, 0
-			try.Rate = l.roughly()
+			try.Rate, try.Power = l.roughly(), 0
+		} else {
+			try.Score, try.Slow = l.score(ph)
 		}
 		tries = append(tries, try)
 	}
 	return tries
+}
+
+// score returns the largest log odds of a slow op less those that an objective or max_bad allows, over these and the ops; and the most slow ops that
+// one of them found. The log odds are of (k+½)/(n+1).
+func (l *Level) score(ph *plan.Phase) (y float64, most uint64) {
+	y = math.Inf(-1)
+	logit := func(p float64) float64 { return math.Log(p / (1 - p)) }
+	for v, o := range l.totals.Ops {
+		if o == nil || o.Due == 0 {
+			continue
+		}
+		all := o.ResponseAll()
+		add := func(k uint64, allowed float64) {
+			y, most = max(y, logit((float64(k)+0.5)/float64(all.Count()+1))-logit(allowed)), max(most, k)
+		}
+		if ph.MaxBad > 0 {
+			add(all.Failed, ph.MaxBad)
+		}
+		for i := range ph.Search.SLOs {
+			slo := &ph.Search.SLOs[i]
+			for _, q := range slo.Limits() {
+				if slo.Op == "" || slo.Op == l.phase.words.Name(driver.Verb(v)) {
+					add(slow(&all, q.Most), 1-q.Share)
+				}
+			}
+		}
+	}
+	return y, most
+}
+
+// slow returns how many ops took more than a limit, or failed.
+func slow(all *measure.Times, limit time.Duration) uint64 {
+	return all.Answered.Above(int64(limit)) + all.Failed
 }
 
 // roughly returns how many ops, or scenarios, ended per second in a closed step. It needs fewer of them than the achieved rate does.
@@ -104,44 +142,48 @@ func (l *Level) roughly() (perSecond float64) {
 	return perSecond
 }
 
-// Best returns the largest rate that holds as far as a search has found, 0 for none.
-func (m *Measured) Best(s *plan.Search) float64 {
-	if tries := m.Tries(); len(tries) > 0 {
-		if held := boundsOf(s).Sum(tries).Held; held >= 0 {
-			return m.Levels[held].Rate
+// Belief returns the median and the interval of the largest rate that holds, as far as a search has found; zeros for nothing yet.
+func (m *Measured) Belief(ph *plan.Phase) (middle, low, high float64) {
+	if len(m.Levels) == 0 {
+		return 0, 0, 0
+	}
+	f := boundsOf(ph).Sum(m.Tries(ph))
+	return f.Middle, f.Low, f.High
+}
+
+// boundsOf returns the bounds of a phase's search.
+func boundsOf(ph *plan.Phase) Bounds {
+	s := ph.Search
+	b := Bounds{From: s.From, To: s.To, Precision: s.Precision, Budget: s.Budget.Seconds(), Least: s.StepDuration.Seconds()}
+	for i := range s.SLOs {
+		for _, q := range s.SLOs[i].Limits() {
+			b.Limit = max(b.Limit, q.Most.Seconds())
 		}
 	}
-	return 0
+	b.Few, b.Many = ph.Arrivals()
+	return b
 }
 
-// boundsOf returns the bounds of a search.
-func boundsOf(s *plan.Search) Bounds {
-	return Bounds{From: s.From, To: s.To, Precision: s.Precision}
-}
-
-// NextTry returns the step that a search makes next, given the time its levels have taken so far; more is false once it has ended.
+// NextTry returns the step that a search makes next, given the time its levels have taken so far; more is false once it has ended. Where the search
+// stands is taken from its levels alone, so that a run that is read back comes to the same; the time only ends it.
 func (m *Measured) NextTry(ph *plan.Phase, spent time.Duration) (shape plan.Shape, more bool) {
-	const reserved = 4 // tries at the end, to confirm the answer
-	s, tries := ph.Search, m.Tries()
-	if len(tries) == 0 {
+	s := ph.Search
+	if len(m.Levels) == 0 {
 		return s.Closed(), true
 	}
-	rate, end := boundsOf(s).Next(tries, false)
-	if left := s.Budget - spent - s.Drain; end == GoOn && left < reserved*ph.Try(rate).Duration {
-		rate, end = boundsOf(s).Next(tries, true)
-	}
-	shape = ph.Try(rate)
+	last := m.Levels[len(m.Levels)-1]
+	took := max(last.DurationSeconds, seconds(last.totals.Span.Last-last.totals.Span.First))
+	next, end := boundsOf(ph).Next(m.Tries(ph), last.StartSeconds-m.Levels[0].StartSeconds+took)
+	shape, m.Aim = plan.Shape{Rate: next.Rate, Duration: time.Duration(next.Seconds * 1e9)}, next.Aim
 	switch {
 	case len(m.Losses) > 0:
 		m.Ended = Shrunk
-	case rate == 0:
+	case end != GoOn:
 		m.Ended = end
-	case spent+shape.Duration+s.Drain <= s.Budget, len(tries) == 1 && tries[0].Outcome == Closed: // the first rate is tried whatever the budget
+	case spent+shape.Duration <= s.Budget, len(m.Levels) == 1: // the first rate is tried whatever the budget
 		return shape, true
-	case end == GoOn:
-		m.Ended = Spent
 	default:
-		m.Ended = end
+		m.Ended = Spent
 	}
 	return plan.Shape{}, false
 }
@@ -231,6 +273,11 @@ func (l *Level) misses(slo *plan.SLO) string {
 		for _, q := range slo.Limits() {
 			name, is := quantity.QuantileText(q.Name), o.Response.Quantile(q.Name)
 			switch {
+			case is == nil && l.aim != Confirm:
+				if all := l.totals.Ops[o.verb].ResponseAll(); float64(slow(&all, q.Most)) > (1-q.Share)*float64(all.Count()) {
+					return fmt.Sprintf("%s: %s of %s took more than %s, or failed", o.name, quantity.Number(float64(slow(&all, q.Most))),
+						quantity.Count(all.Count(), "op"), quantity.Duration(q.Most.Seconds())) + l.whose()
+				}
 			case is == nil:
 				at := o.at + ".response."
 				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, name, cmp.Or(l.phase.Nulls[at+q.Name], l.phase.Nulls[at+"quantiles."+q.Name]))
@@ -278,34 +325,53 @@ func (p *phase) search(s *plan.Search, m *Measured, sum Found) {
 		}
 		return &i
 	}
-	failed, limited := sum.Failed, -1
-	if failed >= 0 && m.Levels[failed].outcome == Limited {
-		failed, limited = -1, failed
-	}
-	const noRate, noKnee = "no rate held", "it may lie beyond the rates that were tried"
+	const noRate, noKnee = "no rate was confirmed", "it may lie beyond the rates that were tried"
 	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
 	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
-	r.FirstFailed = rate(failed, "first_failed", "the target failed at no higher rate")
-	if sum.High > 0 {
-		r.Low, r.High = number(sum.Low), number(sum.High)
+	r.FirstFailed = rate(sum.Failed, "first_failed", "the target failed at no higher rate")
+	if sum.Low > 0 {
+		r.Low, r.Noise = number(sum.Low), number(sum.Noise)
+		if !math.IsInf(sum.High, 1) {
+			r.High = number(sum.High)
+		}
 	}
-	r.Held, r.Tries = sum.Times, sum.Of
-	r.ClientBound = rate(limited, "client_bound", "the generator could offer every higher rate that was tried")
+	r.ClientBound = rate(sum.Limited, "client_bound", "the generator did not bound the answer")
 }
 
 // judgeSearch checks whether the answer is the target's own, and as precise as asked.
-func (p *phase) judgeSearch(d *doubts, ended End) {
-	r := p.Search
+func (p *phase) judgeSearch(d *doubts, m *Measured) {
+	r, touches := p.Search, []string{"search"}
 	switch {
-	case r.Rate == nil: // nothingHeld has added that doubt
+	case r.Rate == nil && m.Ended == BelowFrom: // nothingConfirmed has added that doubt
+	case r.Rate == nil && r.ClientBound != nil:
+		d.add(reason.CannotTell, run.Suspect, touches, "cannot be told: the generator could not offer %s", p.arriving(*r.ClientBound))
+	case r.Rate == nil && r.Low == nil:
+		d.add(reason.CannotTell, run.Suspect, touches, "cannot be told: %v before any rate held", m.Ended)
+	case r.Rate == nil:
+		d.add(reason.CannotTell, run.Suspect, touches, "cannot be told in %s: between %s and %s", quantity.Duration(r.Budget), p.arriving(*r.Low), p.arriving(*r.High))
 	case r.ClientBound != nil:
-		d.add(reason.ClientBound, run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
-	case ended == Precise || ended == AtTo:
-	case r.FirstFailed == nil:
-		d.add(reason.SearchEnded, run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", ended, p.arriving(*r.Rate))
-	case r.Low == nil: // there is no interval to check
+		d.add(reason.ClientBound, run.Suspect, touches, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
+	case m.Ended == Precise, m.Ended == AtTo, r.High == nil:
 	case *r.High > *r.Low*(1+r.Precision):
-		d.add(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", ended, p.arriving(*r.Low), p.arriving(*r.High))
+		d.add(reason.SearchEnded, run.Suspect, touches, "%v: the limit lies between %s and %s", m.Ended, p.arriving(*r.Low), p.arriving(*r.High))
+	}
+	if r.Rate == nil || r.ClientBound != nil {
+		m.spoiled(d)
+	}
+}
+
+// spoiled adds the reasons for which levels were spoiled, of which each has its own remedy.
+func (m *Measured) spoiled(d *doubts) {
+	for _, l := range m.Levels {
+		for _, why := range l.Reasons {
+			known := slices.ContainsFunc(*d, func(other run.Reason) bool { return other.Code == why.Code })
+			switch why.Code {
+			case reason.RunQueue, reason.CpuQuota, reason.StoodStill, reason.Neighbours, reason.PolicyLimit:
+				if l.outcome == Limited && !known {
+					d.add(why.Code, run.Suspect, []string{"search"}, "at %s, %s", l.phase.arriving(l.Rate), why.Text)
+				}
+			}
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start t
 			OfferedRate:  r.OfferedRate, AchievedRate: r.AchievedRate, Validity: r.Validity, Reasons: r.Reasons,
 			Busy: r.Generator.Busy, Op: r.Op, Scenario: r.Scenario,
 		},
-		phase: r, totals: step.Load, power: powerOf(r.AchievedRate, step.Load),
+		phase: r, totals: step.Load, power: powerOf(r.AchievedRate, step.Load), aim: m.Aim,
 	}
 	switch {
 	case r.Closed():
@@ -121,7 +121,7 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 
 // newSearch makes the result of a search: the figures are those of the highest rate that held, the counts those of all levels.
 func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	sum := boundsOf(ph.Search).Sum(m.Tries())
+	sum := boundsOf(ph).Sum(m.Tries(ph))
 	var r *phase
 	var d doubts
 	if sum.Held >= 0 {
@@ -130,7 +130,7 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 		best.Nulls, best.NullCodes = maps.Clone(best.Nulls), maps.Clone(best.NullCodes)
 		r, d = &phase{words: held.words, Phase: &best}, slices.Clone(held.Reasons)
 	} else {
-		r, d = nothingHeld(p, ph, m)
+		r, d = nothingConfirmed(p, ph, m)
 	}
 	m.Load = total(m.Levels)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
@@ -138,13 +138,13 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	_, _, r.Load = shape(ph, pace.Shape{})
 	r.levels(m.Levels)
 	r.search(ph.Search, &m, sum)
-	r.judgeSearch(&d, m.Ended)
+	r.judgeSearch(&d, &m)
 	r.judged(d)
 	return r
 }
 
-// nothingHeld makes the result of a search in which no level held. The generator's figures are those of the first level.
-func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) (r *phase, d doubts) {
+// nothingConfirmed makes the result of a search without an answer. The generator's figures are those of the first level.
+func nothingConfirmed(p *plan.Plan, ph *plan.Phase, m Measured) (r *phase, d doubts) {
 	r = figuresOf(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
 	lowest := m.Levels[0]
 	for _, l := range m.Levels {
@@ -154,13 +154,15 @@ func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) (r *phase, d doubts) 
 	}
 	r.Generator = lowest.phase.Generator
 	for path := range r.Nulls {
-		r.null(path, reason.NoRateHeld, "no rate held")
+		r.null(path, reason.NoRateHeld, "no rate was confirmed")
 	}
 	for path, why := range lowest.phase.Nulls { // keep those that do not depend on how ops ended
 		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
 			r.null(path, lowest.phase.NullCodes[path], why)
 		}
 	}
-	d.add(reason.NoRateHeld, run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
+	if m.Ended == BelowFrom {
+		d.add(reason.NoRateHeld, run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
+	}
 	return r, d
 }

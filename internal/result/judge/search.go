@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -9,14 +8,14 @@ import (
 const (
 	Growth   = 2.0     // factor from a rate that held to the next one, while none has failed
 	Cautious = 1.0 / 8 // the first rate, as a share of what the closed load reached
-	Spacing  = 1.25    // final ratio between the knee and its neighbours
 	fall     = 4.0     // factor from a rate that failed to the next one, while none has held
-	enough   = 2       // how many tries of three must agree on the answer
-	returns  = 4       // how many tries the generator may spoil before the search takes its limit for an answer
+	spoils   = 3       // how many levels above every rate that it could offer the generator must spoil before that is its limit
+	seeking  = 0.35    // share of the budget for finding roughly where the answer lies
+	bracket  = 0.35    // width, in log rate, to which that is found
+	assured  = 6       // how many measuring tries make the noise known well enough to take an interval for precise
+	sure     = 0.01    // probability that the limit lies below the rate that is confirmed: of 4,000 searches, three at 2.5 % answered 3 % too much
+	above    = 0.02    // a limit of the generator this far above the interval still bounds it
 )
-
-// Curve lists the shares of the answer that are tried at the end, if there is time.
-var Curve = [...]float64{0.75, 0.5, 0.25}
 
 // Outcome is the outcome of a try.
 type Outcome uint8
@@ -35,23 +34,41 @@ func (o Outcome) String() string {
 	return [...]string{Held: "held", Failed: "failed", Overloaded: "overloaded", Limited: "client-bound", Closed: "closed"}[o]
 }
 
+// Aim is what a try is for.
+type Aim uint8
+
+// In the order in which a search comes to them.
+const (
+	Seek    Aim = iota // find roughly where the answer lies
+	Measure            // narrow the interval down
+	Confirm            // see whether a rate holds; no other try makes it the answer
+)
+
 // Try is a rate that was tried, and its outcome.
 type Try struct {
 	Rate    float64 // per second; > 0 unless Closed
 	Outcome Outcome
 	Power   float64 // achieved rate divided by mean response time; 0 for none
+	Aim     Aim
+	Seconds float64 // how long it lasted
+	Score   float64 // log odds of a slow op less those that the objective allows, of the worst objective
+	Slow    uint64  // how many ops were slow, of the objective that had most
 }
 
 // Bounds says where to search, and how precisely.
 type Bounds struct {
 	From, To  float64 // the lowest and highest rate, per second; 0 < From ≤ To
 	Precision float64 // relative width of the answer's interval, > 0
+	Budget    float64 // seconds
+	Limit     float64 // the longest limit of a response time, in seconds
+	Least     float64 // the least length of a try, in seconds
+	Few, Many float64 // arrivals with which a try tells roughly whether its quantiles are within their limits, and with which all of them are known
 }
 
 // End says why a search has ended.
 type End uint8
 
-// GoOn means that the search has not ended. The caller sets the last three; Next never returns them.
+// GoOn means that the search has not ended. The caller sets the last two; Next never returns them.
 const (
 	GoOn      End = iota
 	Precise       // the interval is narrow enough
@@ -77,270 +94,197 @@ func (e End) Code() string {
 	}[e]
 }
 
-// Next returns the rate to try next, 0 for none, and the end that the search has reached. A rate returned with an end is optional: worth a try, but
-// not needed. Rate 0 and [GoOn] ask for the closed load. last says that there is time for only a few more tries, which should confirm the answer.
-func (b Bounds) Next(tries []Try, last bool) (rate float64, end End) {
-	if len(tries) == 0 {
-		return 0, GoOn
-	}
+// Next returns the rate to try next, for at least how long, and to what end; or why the search has ended. spent is the time that it has taken, in
+// seconds. It never asks for the closed load, with which tries begin.
+func (b Bounds) Next(tries []Try, spent float64) (next Try, end End) {
 	s := b.state(tries)
-	if end := s.ended(); end != GoOn {
-		return s.more(), end
+	s.left = b.Budget - spent
+	s.over = max(0, spent-s.tried) / float64(len(tries))
+	if s.best >= s.To {
+		return Try{}, AtTo
 	}
-	if last {
-		return s.confirm(), GoOn
+	if s.held == s.To && s.ceiling > s.To {
+		return Try{Rate: s.To, Aim: Confirm, Seconds: s.long(s.To)}, GoOn
 	}
-	return s.clamp(s.next()), GoOn
+	if rate, more := s.seek(spent); more {
+		rate = min(max(round(rate), s.From), s.To)
+		next = Try{Rate: rate, Seconds: s.short(rate)}
+		if last := s.last; rate == s.From && last.Rate == rate && (last.Outcome == Failed || last.Outcome == Overloaded) {
+			next.Seconds = s.long(rate) // nothing lies below: make sure
+			if last.Seconds >= next.Seconds {
+				return Try{}, BelowFrom
+			}
+		}
+		return next, GoOn
+	}
+	next, end = s.narrow()
+	next.Rate = min(max(round(next.Rate), s.From), s.To)
+	return next, end
 }
 
-// state holds what the tries have shown.
+// state holds what the tries have shown. Rates are 0 for none; +Inf for none of those that bound the answer from above.
 type state struct {
 	Bounds
-	closed   float64 // the rate that the closed load reached; 0 if unknown
-	rates    []tried // in ascending order
-	spoiling int     // how many of the last tries in a row the generator spoiled
-	spoiled  float64 // the largest rate of those tries
-	wall     float64 // the generator twice failed to offer this rate; no rate from there on held, and none up to there failed; +Inf if there is none
-	spoilt   int     // tries that the generator could not offer, at rates between the largest that held and the lowest that failed
+	tries    []Try
+	last     Try
+	closed   float64 // the rate that the closed load reached
+	held     float64 // the largest that held
+	failed   float64 // the lowest that failed while seeking
+	best     float64 // the largest that a confirming try held, below the ceiling
+	ceiling  float64 // the lowest that a confirming try failed
+	wall     float64 // the generator's limit
+	reached  float64 // the largest that the generator could offer
+	told     int     // tries that told something about the target
+	measured int     // measuring ones of these
+	aimed    bool    // seeking is over
+	tried    float64 // seconds that the tries took
+	left     float64 // seconds of the budget
+	over     float64 // seconds that a try takes besides its length
 	belief   belief
 }
 
-// tried is a rate, and how its tries ended.
-type tried struct {
-	rate                   float64
-	held, failed, overload int // overload is a part of failed
-	limited                int
-	power                  float64 // the greatest power of the tries that held
-}
-
-// holds says whether more tries held than failed.
-func (t *tried) holds() bool { return t.held > t.failed }
-
 func (b Bounds) state(tries []Try) *state {
-	s := &state{Bounds: b, wall: math.Inf(1)}
+	s := &state{Bounds: b, tries: tries, failed: math.Inf(1), ceiling: math.Inf(1), wall: math.Inf(1)}
 	for _, t := range tries {
-		if t.Outcome == Closed {
+		s.tried, s.last, s.aimed = s.tried+t.Seconds, t, s.aimed || t.Aim != Seek
+		switch {
+		case t.Outcome == Closed:
 			s.closed = t.Rate
+		case t.Outcome == Limited:
 			continue
+		case t.Outcome == Held:
+			s.held = max(s.held, t.Rate)
+		case t.Aim == Seek:
+			s.failed = min(s.failed, t.Rate)
+		case t.Aim == Confirm:
+			s.ceiling = min(s.ceiling, t.Rate)
 		}
-		s.enter(t)
-		if t.Outcome == Limited {
-			s.spoiling++
-			s.spoiled = max(s.spoiled, t.Rate)
-		} else {
-			s.spoiling, s.spoiled = 0, 0
+		if t.Outcome != Closed {
+			s.told, s.reached = s.told+1, max(s.reached, t.Rate)
 		}
-	}
-	slices.SortFunc(s.rates, func(x, y tried) int { return cmp.Compare(x.rate, y.rate) })
-	best := s.largestHeld()
-	for _, r := range s.rates {
-		if r.rate > best && r.failed > r.held {
-			break
-		}
-		if r.rate > best {
-			if s.spoilt += r.limited; s.spoilt > 1 {
-				s.wall = min(s.wall, r.rate)
-			}
+		if t.Aim == Measure {
+			s.measured++
 		}
 	}
-	s.belief = s.believe()
+	spoilt, lowest := 0, math.Inf(1)
+	for _, t := range tries {
+		if t.Outcome == Held && t.Aim == Confirm && t.Rate < s.ceiling {
+			s.best = max(s.best, t.Rate)
+		}
+		if t.Outcome == Limited && t.Rate > s.reached {
+			spoilt, lowest = spoilt+1, min(lowest, t.Rate)
+		}
+	}
+	if spoilt >= spoils {
+		s.wall = lowest
+	}
 	return s
 }
 
-func (s *state) enter(t Try) {
-	i := slices.IndexFunc(s.rates, func(r tried) bool { return r.rate == t.Rate })
-	if i < 0 {
-		i = len(s.rates)
-		s.rates = append(s.rates, tried{rate: t.Rate})
-	}
-	r := &s.rates[i]
-	switch t.Outcome {
-	case Held:
-		r.held++
-		r.power = max(r.power, t.Power)
-	case Limited:
-		r.limited++
-	case Overloaded:
-		r.overload++
-		r.failed++
-	default:
-		r.failed++
-	}
+// short is the length of a seeking try, usual that of a measuring one, and long that of a confirming one.
+func (s *state) short(rate float64) float64 {
+	return max(s.Least, min(s.Budget/8, 4*s.Limit), min(s.Budget/12, s.Few/rate))
+}
+func (s *state) usual() float64 { return max(s.Least, s.Budget/16, min(s.Budget/6, 20*s.Limit)) }
+func (s *state) long(rate float64) float64 {
+	return max(s.Least, min(s.Budget/6, 2*s.usual()), min(s.Budget/4, s.Many/rate))
 }
 
-// largestHeld returns the largest rate at which a try held, 0 for none.
-func (s *state) largestHeld() (rate float64) {
-	for _, r := range s.rates {
-		if r.held > 0 {
-			rate = r.rate
+// bias is what levels that begin with an empty queue may have added to the answer's logarithm.
+func (s *state) bias() float64 { return math.Log1p(s.Limit / s.usual()) }
+
+// weigh computes the belief from all tries.
+func (s *state) weigh() {
+	closed, low, high := math.Inf(1), math.Inf(1), math.Inf(-1)
+	if s.closed > 0 {
+		closed = math.Log(s.closed)
+		low, high = closed-math.Log(200), closed+math.Log(1.5)
+	}
+	var levels []seen
+	for _, t := range s.tries {
+		if t.Outcome == Closed || t.Outcome == Limited {
+			continue
 		}
-	}
-	return rate
-}
-
-// leastFailed returns the lowest rate at which a try failed, 0 for none.
-func (s *state) leastFailed() float64 {
-	for _, r := range s.rates {
-		if r.failed > 0 {
-			return r.rate
+		l := seen{x: math.Log(t.Rate), y: t.Score, scale: math.Sqrt(max(1, s.usual()/t.Seconds))}
+		low, high = min(low, l.x-1), max(high, l.x+0.3)
+		switch {
+		case t.Outcome == Overloaded:
+			l.y, l.side = side, 1
+		case t.Outcome == Failed && t.Score <= 0: // for another reason than slow ops
+			l.y, l.side = 0, 1
+		case t.Score > side:
+			l.y, l.side = side, 1
+		case t.Score < -side || t.Slow < fewer:
+			l.y, l.side = max(-side, t.Score), -1
 		}
+		levels = append(levels, l)
 	}
-	return 0
+	s.belief = believe(levels, low, high, closed)
 }
 
-// at returns the tries of a rate; nil if it was not tried.
-func (s *state) at(rate float64) *tried {
-	if i := slices.IndexFunc(s.rates, func(r tried) bool { return r.rate == rate }); i >= 0 {
-		return &s.rates[i]
-	}
-	return nil
-}
-
-// ended says whether the search has its answer.
-func (s *state) ended() End {
-	if to := s.at(s.To); to != nil && to.holds() && to.held >= enough {
-		return AtTo
-	}
-	if from := s.at(s.From); from != nil && s.largestHeld() == 0 && (from.overload > 0 || from.failed > 1 || from.limited > 2) {
-		return BelowFrom
-	}
-	if s.narrow() && s.confirmed() > 0 && !s.returning() {
-		return Precise
-	}
-	return GoOn
-}
-
-// returning says whether the answer is the generator's limit, and must be tried again.
-func (s *state) returning() bool {
-	return s.spoilt < returns && s.wall <= s.belief.quantile(0.975)*(1+s.Precision)
-}
-
-// narrow says whether the answer is within the precision.
-func (s *state) narrow() bool { return s.bracketed() && s.belief.within(s.Precision) }
-
-// bracketed says whether a rate held, and one above was too much, for the target or for the generator.
-func (s *state) bracketed() bool {
-	return s.largestHeld() > 0 && (s.leastFailed() > 0 || !math.IsInf(s.wall, 1))
-}
-
-// next returns the rate to try while the answer is open.
-func (s *state) next() float64 {
-	held, failed := s.largestHeld(), s.leastFailed()
+// seek returns the rate to try while it is not known roughly where the answer lies.
+func (s *state) seek(spent float64) (rate float64, more bool) {
+	failed := min(s.failed, s.wall)
 	switch {
-	case len(s.rates) == 0 && s.closed > 0:
-		return s.closed * Cautious
-	case len(s.rates) == 0:
-		return s.From
-	case s.narrow() && s.confirmed() > 0: // what is left is the generator's limit
-		return s.wall
-	case s.narrow():
-		return s.confirm()
-	case s.spoiling > 0 && (held == 0 || math.IsInf(s.wall, 1)):
-		return s.around()
-	case held == 0 && failed > 0 && s.at(s.From) == nil:
-		return failed / fall
-	case held == 0:
-		return s.rates[0].rate
-	case s.bracketed():
-		return round(s.belief.quantile(0.5))
-	case held < s.closed:
-		return min(held*Growth, s.closed)
-	}
-	return held * Growth
-}
-
-// around returns a rate below those that the generator has just spoiled or, every second time, the largest of them again, since the disturbance may
-// have passed.
-func (s *state) around() float64 {
-	if s.spoiling%2 == 0 {
-		return s.spoiled
-	}
-	below := s.spoiled / math.Pow(Growth, float64(s.spoiling/2+1))
-	return max(below, math.Sqrt(s.largestHeld()*s.spoiled))
-}
-
-// confirm returns the answer so far, to be tried until two of three tries agree.
-func (s *state) confirm() float64 {
-	if s.largestHeld() == 0 {
-		return s.clamp(s.next())
-	}
-	low, middle, high := s.belief.quantile(0.025), s.belief.quantile(0.5), s.belief.quantile(0.975)
-	best := 0.0
-	for _, r := range s.rates {
-		likely := r.rate >= low/(1+s.Precision/2) && r.rate <= high && r.held > 0 && r.failed < enough
-		if likely && (best == 0 || r.rate <= middle) {
-			best = r.rate
+	case s.aimed, s.held > 0 && spent >= seeking*s.Budget:
+		s.weigh()
+		return 0, false
+	case s.last.Outcome == Closed:
+		return s.closed * Cautious, true
+	case s.last.Outcome == Limited && s.last.Rate < s.wall:
+		return s.last.Rate, true
+	case s.held == 0:
+		return failed / fall, true
+	case math.IsInf(failed, 1):
+		rate = s.held * Growth
+		if near := math.Log(rate / s.closed); near < 0.3 && near > -0.4 {
+			rate = s.closed
 		}
+		return rate, true
 	}
-	if best > 0 {
-		return best
+	s.weigh()
+	if math.Log(failed/s.held) < 0.3 && s.belief.quantile(0.975)-s.belief.quantile(0.025) < bracket {
+		return 0, false
 	}
-	return s.clamp(round(low))
+	return min(s.around(), math.Sqrt(s.held*s.wall)), true
 }
 
-// confirmed returns the largest rate in which two of three tries held and which the belief allows, 0 for none.
-func (s *state) confirmed() float64 {
+// narrow returns a try that narrows the interval down, or confirms its lower end.
+func (s *state) narrow() (next Try, end End) {
 	low, high := s.belief.quantile(0.025), s.belief.quantile(0.975)
-	for _, r := range slices.Backward(s.rates) {
-		if r.holds() && r.held >= enough && r.rate <= high && r.rate >= low/(1+s.Precision) {
-			return r.rate
-		}
+	narrow, open := high-low <= math.Log1p(s.Precision) && s.measured >= assured, s.open()
+	safe := min(s.belief.quantile(sure)-s.bias(), math.Log(s.ceiling)-max(0.01, s.belief.noise))
+	if open {
+		safe = min(safe, math.Log(s.wall)-above)
 	}
-	return 0
+	confirm := Try{Rate: math.Exp(safe), Aim: Confirm, Seconds: s.long(math.Exp(safe))}
+	switch each := confirm.Seconds + s.over; {
+	case s.best > 0 && narrow:
+		return Try{}, Precise
+	case s.best > 0 && open, s.left < s.usual()+s.over:
+		return Try{}, Spent
+	case s.best == 0 && (narrow || s.left < 3.3*each || open && s.measured >= 3):
+		if s.left < each {
+			return Try{}, Spent
+		}
+		return confirm, GoOn
+	case s.best > 0 && s.left >= each && s.left < 2*each:
+		if safe < math.Log(s.best)+above {
+			return Try{}, Spent
+		}
+		return confirm, GoOn
+	}
+	return Try{Rate: min(s.around(), s.wall*0.97), Aim: Measure, Seconds: s.usual()}, GoOn
 }
 
-// answer returns the largest rate that held, preferably one that held twice; 0 for none.
-func (s *state) answer() float64 {
-	if rate := s.confirmed(); rate > 0 {
-		return rate
-	}
-	high, any := s.belief.quantile(0.975), 0.0
-	for _, r := range s.rates {
-		if r.holds() && (r.rate <= high || any == 0) {
-			any = r.rate
-		}
-	}
-	return any
+// around returns in turn the belief's median and the rates beside it that tell most: as far away as scores and their noise can tell apart.
+func (s *state) around() float64 {
+	delta := max(0.005, min(0.1, max(0.8/s.belief.slope, s.belief.noise)))
+	return math.Exp(s.belief.quantile(0.5) + delta*[...]float64{0, 1, -1}[s.told%3])
 }
 
-// more returns a further rate worth trying once the search has its answer, 0 for none.
-func (s *state) more() float64 {
-	answer := s.answer()
-	for _, share := range Curve {
-		near := func(r tried) bool { return r.held > 0 && math.Abs(r.rate/(answer*share)-1) < 0.1 }
-		if rate := round(answer * share); answer > 0 && rate >= s.From && s.at(rate) == nil && !slices.ContainsFunc(s.rates, near) {
-			return rate
-		}
-	}
-	knee := highest(s.rates)
-	for _, i := range []int{knee + 1, knee} {
-		if rate := between(s.rates, i); knee >= 0 && rate > 0 && s.at(rate) == nil {
-			return rate
-		}
-	}
-	return 0
-}
-
-// between returns the geometric mean of rate i and the one below it; 0 if they are close enough, or one does not exist.
-func between(rates []tried, i int) float64 {
-	if i < 1 || i >= len(rates) || rates[i].rate <= rates[i-1].rate*Spacing {
-		return 0
-	}
-	return round(math.Sqrt(rates[i-1].rate * rates[i].rate))
-}
-
-// highest returns the index of the rate with the greatest power among those that held, -1 for none.
-func highest(rates []tried) int {
-	best := -1
-	for i, r := range rates {
-		if r.power > 0 && (best < 0 || r.power > rates[best].power) {
-			best = i
-		}
-	}
-	return best
-}
-
-func (s *state) clamp(rate float64) float64 { return min(max(rate, s.From), s.To) }
+// open says whether the generator's limit, not the target's, bounds the answer from above.
+func (s *state) open() bool { return math.Log(s.wall) <= s.belief.quantile(0.975)+above }
 
 // round rounds a rate to four digits.
 func round(rate float64) float64 {
@@ -357,38 +301,49 @@ func round(rate float64) float64 {
 
 // Found is the result of a search so far. Held, Failed and Knee are indices of tries, -1 for none.
 type Found struct {
-	Held      int     // the last try that held at the largest rate that held
-	Failed    int     // a try at the lowest rate above it at which more tries failed than held, or which the generator could not offer
-	Knee      int     // a try at the rate with the greatest power; none if that is the highest rate and no rate failed, since the knee may be higher
-	Low, High float64 // the central 95 % of the belief; 0 unless a rate held and one failed
-	Times, Of int     // how many tries of the largest rate held, of how many that told something
+	Held      int     // the confirming try that held at the answer
+	Failed    int     // the try at the lowest rate above it that failed
+	Limited   int     // a try that shows the generator's limit, if that bounds the answer
+	Knee      int     // the try with the greatest power; none if that is the highest rate and no rate failed, since the knee may be higher
+	Low, High float64 // the central 95 %, 0 if unknown; High is +Inf if the generator was the bound
+	Middle    float64 // the median; 0 if unknown
+	Noise     float64 // relative standard deviation of a measuring level
 }
 
 // Sum returns what the tries have found so far.
 func (b Bounds) Sum(tries []Try) Found {
 	s := b.state(tries)
-	f := Found{Held: -1, Failed: -1, Knee: -1}
-	answer := s.answer()
+	f := Found{Held: -1, Failed: -1, Limited: -1, Knee: -1}
+	highest := 0.0
 	for i, t := range tries {
-		if t.Rate == answer && t.Outcome == Held {
+		if t.Outcome == Closed {
+			continue
+		}
+		highest = max(highest, t.Rate)
+		if t.Outcome == Held && (f.Knee < 0 || t.Power > tries[f.Knee].Power) && t.Power > 0 {
+			f.Knee = i
+		}
+		if t.Outcome == Held && t.Aim == Confirm && t.Rate == s.best {
 			f.Held = i
 		}
-	}
-	if r := s.at(answer); r != nil {
-		f.Times, f.Of = r.held, r.held+r.failed
-	}
-	for _, r := range s.rates {
-		if r.rate > answer && (r.failed > r.held || r.limited > 0 && r.rate >= s.wall) && f.Failed < 0 {
-			f.Failed = slices.IndexFunc(tries, func(t Try) bool {
-				return t.Rate == r.rate && (t.Outcome == Failed || t.Outcome == Overloaded || t.Outcome == Limited && r.failed == 0)
-			})
+		if (t.Outcome == Failed || t.Outcome == Overloaded) && t.Rate > s.best && (f.Failed < 0 || t.Rate < tries[f.Failed].Rate) {
+			f.Failed = i
 		}
 	}
-	if i := highest(s.rates); i >= 0 && (f.Failed >= 0 || i < len(s.rates)-1) {
-		f.Knee = slices.IndexFunc(tries, func(t Try) bool { return t.Rate == s.rates[i].rate && t.Power == s.rates[i].power })
+	if f.Knee >= 0 && f.Failed < 0 && tries[f.Knee].Rate == highest {
+		f.Knee = -1
 	}
-	if s.bracketed() {
-		f.Low, f.High = s.belief.quantile(0.025), s.belief.quantile(0.975)
+	f.Limited = slices.IndexFunc(tries, func(t Try) bool { return t.Outcome == Limited && t.Rate == s.wall })
+	if s.held == 0 && math.IsInf(s.failed, 1) {
+		return f
+	}
+	s.weigh()
+	f.Low, f.Middle, f.High = math.Exp(s.belief.quantile(0.025)-s.bias()), math.Exp(s.belief.quantile(0.5)), math.Exp(s.belief.quantile(0.975))
+	f.Noise = s.belief.noise
+	if s.open() {
+		f.High = math.Inf(1)
+	} else {
+		f.Limited = -1
 	}
 	return f
 }

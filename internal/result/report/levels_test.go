@@ -78,7 +78,7 @@ func levels() *run.Run {
 	}
 	seek := func(name string, from, to float64) *plan.Phase {
 		return &plan.Phase{Name: name, Target: "one", Dataset: "many", MaxBad: 0.01, Ops: gets, Search: &plan.Search{
-			Schedule: schedule, From: from, To: to, StepDuration: time.Second, Precision: 0.05, Budget: time.Minute,
+			Schedule: schedule, From: from, To: to, StepDuration: time.Second, Precision: 0.05, Budget: 20 * time.Second,
 			SLOs: []plan.SLO{{ResponseP99: 5 * time.Millisecond}, {Op: "get", ResponseP50: time.Millisecond}},
 		}}
 	}
@@ -96,13 +96,14 @@ func levels() *run.Run {
 
 // carriedOut is a phase whose levels were all carried out by a generator with that busy share.
 func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
-	m := judge.Measured{Endpoints: endpoints(1)}
+	m, start := judge.Measured{Endpoints: endpoints(1)}, time.Duration(0)
 	g := event
 	g.Busy = busy
 	add := func(s pace.Shape) {
 		m.AddLevel(p, ph, judge.Measured{
 			Endpoints: m.Endpoints, Load: queue(ph, s), Shape: s, Generators: []measure.Generator{g},
-		}, time.Duration(len(m.Levels))*time.Second)
+		}, start)
+		start += s.Duration
 	}
 	if ph.Stages != nil {
 		for _, s := range ph.Stages.Shapes() {

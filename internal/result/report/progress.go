@@ -145,11 +145,7 @@ func (u frame) figures() []string {
 		parts = append(parts, "without "+u.awaited())
 	}
 	if k := u.Search; k != nil {
-		best := "none yet"
-		if k.Best > 0 {
-			best = quantity.SI(k.Best) + "/s"
-		}
-		parts = append(parts, "best "+best, words.Clock(k.Spent)+" spent", words.Clock(k.Left)+" left")
+		parts = append(parts, "limit "+words.Limit(k), words.Clock(k.Spent)+" spent", words.Clock(k.Left)+" left")
 	}
 	if u.Offered > 0 {
 		parts = append(parts, "offered "+quantity.SI(u.Offered)+"/s")

@@ -36,7 +36,7 @@ type progressLine struct {
 	Expected *float64     `json:"expected"`
 	Offered  *float64     `json:"offered"`
 	Achieved float64      `json:"achieved"`
-	Best     *float64     `json:"best,omitempty"` // of a search: the largest rate that holds so far
+	Best     *float64     `json:"best,omitempty"` // of a search: the median of what is known of the largest rate that holds
 	Left     *float64     `json:"left,omitempty"` // of its budget
 	P50      *float64     `json:"p50"`            // response of ok and miss
 	P99      *float64     `json:"p99"`
@@ -79,7 +79,7 @@ func (l *JSONLines) progress(id string, u run.Update) {
 	var best, left *float64
 	if u.Search != nil {
 		seconds := u.Search.Left.Seconds()
-		best, left = unlessZero(u.Search.Best), &seconds
+		best, left = unlessZero(u.Search.Rate), &seconds
 	}
 	l.object("progress", progressLine{
 		Best: best, Left: left,

@@ -238,7 +238,7 @@ func (p *Phase) checkSearch() error {
 	switch {
 	case s == nil:
 		return nil
-	case (s.Low == nil) != (s.High == nil), s.Low != nil && *s.Low > *s.High:
+	case s.Low == nil && s.High != nil, s.Low != nil && s.High == nil && s.ClientBound == nil, s.High != nil && *s.Low > *s.High:
 		return errors.New("search: the ends of its interval do not go together")
 	case s.Held < 0 || s.Tries < s.Held:
 		return fmt.Errorf("search: %d of %d tries held", s.Held, s.Tries)

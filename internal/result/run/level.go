@@ -30,14 +30,15 @@ func (l *Level) Offered() float64 {
 
 // Search is the result of a search. Rates are those that its levels asked for; the offered rates differ by chance if arrivals are random.
 type Search struct {
-	Rate        *float64 `json:"rate"`          // the highest rate at which every objective held
-	Level       *int     `json:"level"`         // its index in levels; the phase's own figures are those of this level
-	FirstFailed *float64 `json:"first_failed"`  // the lowest rate above it at which an objective did not hold
-	ClientBound *float64 `json:"client_bound"`  // the lowest rate above it that the generator could not offer
-	Low         *float64 `json:"low,omitempty"` // the largest rate that holds lies between these with a probability of 95 %; nil unless one held and one did not
-	High        *float64 `json:"high,omitempty"`
-	Held        int      `json:"held,omitempty"`  // tries at the level's rate that held
-	Tries       int      `json:"tries,omitempty"` // of these, those that the generator did not spoil
+	Rate        *float64 `json:"rate"`            // the highest rate at which every objective held
+	Level       *int     `json:"level"`           // its index in levels; the phase's own figures are those of this level
+	FirstFailed *float64 `json:"first_failed"`    // the lowest rate above it at which an objective did not hold
+	ClientBound *float64 `json:"client_bound"`    // the lowest rate above it that the generator could not offer
+	Low         *float64 `json:"low,omitempty"`   // the largest rate that holds lies between these with a probability of 95 %; nil if nothing is known
+	High        *float64 `json:"high,omitempty"`  // nil if the generator was the bound
+	Noise       *float64 `json:"noise,omitempty"` // relative standard deviation of what a level says about that rate
+	Held        int      `json:"held,omitempty"`  // in older results: tries at the level's rate that held
+	Tries       int      `json:"tries,omitempty"` // and those that the generator did not spoil
 	Knee        *float64 `json:"knee"`            // the rate at which throughput divided by mean response is greatest
 	KneeLevel   *int     `json:"knee_level"`
 	Cause       string   `json:"cause,omitempty"`    // code of what gave out first, as far as the target's servers were observed

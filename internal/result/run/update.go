@@ -29,6 +29,7 @@ type Update struct {
 
 // Seeking says how far a search has got.
 type Seeking struct {
-	Best        float64       // the largest rate that holds, as far as is known; 0 if there is none yet
+	Rate        float64       // the median of what is known of the largest rate that holds, 0 if nothing is
+	Low, High   float64       // the central 95 %; High is +Inf if the generator bounds it
 	Spent, Left time.Duration // of its budget
 }

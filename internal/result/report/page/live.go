@@ -65,11 +65,7 @@ func newNowView(r *run.Run, u *run.Update) *nowView {
 	v.Share, v.Known = words.DoneOf(u)
 	add := func(name, value string) { v.Tiles = append(v.Tiles, tile{Name: name, Value: value}) }
 	if s := u.Search; s != nil {
-		best := "none yet"
-		if s.Best > 0 {
-			best = quantity.SI(s.Best) + "/s"
-		}
-		add("best so far", best)
+		add("limit so far", words.Limit(s))
 		add("left of the search", words.Clock(s.Left))
 	}
 	if u.Offered > 0 {

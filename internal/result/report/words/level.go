@@ -92,19 +92,7 @@ func Found(ph *run.Phase) []string {
 		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+quantity.Duration(o.LimitSeconds))
 	}
 	goal := "response " + strings.Join(goals, ", ")
-	answer := "no rate holds " + goal
-	if s.Rate != nil {
-		if answer = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal; ph.Bound("search.rate") == reason.AtLeast {
-			answer = "at least " + rateOf(ph, *s.Level, *s.Rate) + " were served within " + goal + ", loadgen's delays included"
-		}
-		if s.Tries > 0 {
-			answer += fmt.Sprintf(" (held %d of %d)", s.Held, s.Tries)
-		}
-	}
-	if s.Low != nil {
-		answer += "; the largest rate that does lies between " + quantity.Whole(*s.Low) + "/s and " + quantity.Whole(*s.High) + "/s (95 %)"
-	}
-	parts := []string{answer}
+	parts := []string{strings.Join(found(ph, goal), "; ")}
 	above := func(rate *float64, what string, bound bool) {
 		if rate == nil {
 			return
@@ -119,7 +107,12 @@ func Found(ph *run.Phase) []string {
 		parts = append(parts, part)
 	}
 	above(s.FirstFailed, "do not", false)
-	above(s.ClientBound, "are client-bound", true)
+	if s.Tries > 0 || s.Low == nil { // elsewhere the answer says it
+		above(s.ClientBound, "are client-bound", true)
+	}
+	if s.Noise != nil && *s.Noise > loud && s.End != "below_from" {
+		parts = append(parts, "Levels differed by "+quantity.Percent(*s.Noise)+" (standard deviation of the limit that a level shows)")
+	}
 	if s.Evidence != "" {
 		parts = append(parts, "What gave out first: "+s.Evidence)
 	}
@@ -131,6 +124,71 @@ func Found(ph *run.Phase) []string {
 		parts = append(parts, "Knee at "+rateOf(ph, *s.KneeLevel, *s.Knee)+": throughput divided by latency is greatest there")
 	}
 	return append(parts, end)
+}
+
+// loud is the noise of levels above which it is told.
+const loud = 0.02
+
+// found says what a search found: a rate that holds, and between which rates the limit lies.
+func found(ph *run.Phase, goal string) (parts []string) {
+	s, rate := ph.Search, ""
+	if s.Rate != nil {
+		rate = rateOf(ph, *s.Level, *s.Rate)
+	}
+	switch bound := ph.Bound("search.rate") == reason.AtLeast; {
+	case s.Rate == nil && !slices.ContainsFunc(ph.Reasons, func(why run.Reason) bool { return why.Code == reason.CannotTell }):
+		return append(parts, "no rate holds "+goal)
+	case s.Rate == nil && s.Low == nil:
+		return append(parts, "cannot be told: "+s.Ended+" before any rate held "+goal)
+	case s.Rate == nil:
+		between := "at least " + quantity.Whole(*s.Low) + "/s"
+		if s.High != nil {
+			between = "between " + quantity.Whole(*s.Low) + "/s and " + quantity.Whole(*s.High) + "/s; about " + longer(s) + " for ± 3 %"
+		}
+		return append(parts, "cannot be told in "+quantity.Duration(s.Budget)+": "+goal+" up to a limit "+between)
+	case bound:
+		parts = append(parts, "at least "+rate+" were served within "+goal+", loadgen's delays included")
+	case s.ClientBound != nil && s.High == nil && s.Tries == 0:
+		parts = append(parts, "at least "+rate+" hold "+goal)
+	default:
+		parts = append(parts, rate+" hold "+goal)
+	}
+	switch {
+	case s.Tries > 0: // an older result
+		parts[0] += fmt.Sprintf(" (held %d of %d)", s.Held, s.Tries)
+	case s.ClientBound != nil && s.High == nil:
+		return append(parts, "above that, the client was the bound")
+	default:
+		parts[0] += " (fresh " + quantity.Duration(ph.Levels[*s.Level].DurationSeconds) + " level)"
+	}
+	if s.Low != nil && s.High != nil {
+		parts = append(parts, "the limit lies between "+quantity.Whole(*s.Low)+" and "+quantity.Whole(*s.High)+"/s (95 %)")
+	}
+	return parts
+}
+
+// longer estimates the budget with which the interval would be ± 3 %: its width falls with the root of the budget. A confirming level takes a part of it.
+func longer(s *run.Search) string {
+	wide := (*s.High / *s.Low - 1) / 0.06
+	switch seconds := s.Budget * max(1.5, wide*wide); {
+	case seconds > 3600:
+		return "an hour or more"
+	case seconds > 100:
+		return fmt.Sprintf("%.0fm", math.Ceil(seconds/60))
+	default:
+		return fmt.Sprintf("%.0fs", math.Ceil(seconds/10)*10)
+	}
+}
+
+// Limit says what a search knows so far.
+func Limit(k *run.Seeking) string {
+	switch {
+	case k.Rate == 0:
+		return "not known yet"
+	case math.IsInf(k.High, 1):
+		return "above " + quantity.SI(k.Low) + "/s"
+	}
+	return quantity.SI(k.Rate) + "/s (" + quantity.SI(k.Low) + " to " + quantity.SI(k.High) + ")"
 }
 
 // rateOf formats a rate that a search found, with the one that its level asked for if that is another.
