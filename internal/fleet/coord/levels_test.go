@@ -182,7 +182,7 @@ func testSearch(t *testing.T, join joiner) {
 	require.InEpsilon(t, 9000, *p.Levels[0].AchievedRate, 0.02)
 	require.InEpsilon(t, 9000.0/8, p.Levels[1].Rate, 0.02, "an eighth of what the closed load reached")
 	s := p.Search
-	require.InEpsilon(t, 9000, *s.Rate, 0.05)
+	require.InEpsilon(t, *s.Low, *s.Rate, 0.05)
 	require.LessOrEqual(t, *s.Rate, 9000/0.995, "99.5 % of what was offered is enough")
 	require.Greater(t, *s.FirstFailed, 9000.0)
 	require.Nil(t, s.ClientBound)

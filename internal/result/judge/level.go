@@ -368,7 +368,7 @@ func (m *Measured) spoiled(d *doubts) {
 			switch why.Code {
 			case reason.RunQueue, reason.CpuQuota, reason.StoodStill, reason.Neighbours, reason.PolicyLimit:
 				if l.outcome == Limited && !known {
-					d.add(why.Code, run.Suspect, []string{"search"}, "at %s, %s", l.phase.arriving(l.Rate), why.Text)
+					d.add(why.Code, run.Suspect, []string{"search.high"}, "at %s, %s", l.phase.arriving(l.Rate), why.Text)
 				}
 			}
 		}

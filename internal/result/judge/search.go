@@ -13,7 +13,8 @@ const (
 	seeking  = 0.35    // share of the budget for finding roughly where the answer lies
 	bracket  = 0.35    // width, in log rate, to which that is found
 	assured  = 6       // how many measuring tries make the noise known well enough to take an interval for precise
-	sure     = 0.01    // probability that the limit lies below the rate that is confirmed: of 4,000 searches, three at 2.5 % answered 3 % too much
+	sure     = 0.01    // probability that the limit lies below the rate that is to be confirmed: of 4,000 searches, three at 2.5 % answered 3 % too much
+	extra    = 0.02    // as far below the interval, in log rate, that rate is at most
 	above    = 0.02    // a limit of the generator this far above the interval still bounds it
 )
 
@@ -253,25 +254,21 @@ func (s *state) seek(spent float64) (rate float64, more bool) {
 func (s *state) narrow() (next Try, end End) {
 	low, high := s.belief.quantile(0.025), s.belief.quantile(0.975)
 	narrow, open := high-low <= math.Log1p(s.Precision) && s.measured >= assured, s.open()
-	safe := min(s.belief.quantile(sure)-s.bias(), math.Log(s.ceiling)-max(0.01, s.belief.noise))
+	safe := min(max(s.belief.quantile(sure), low-extra)-s.bias(), math.Log(s.ceiling)-max(0.01, s.belief.noise))
 	if open {
 		safe = min(safe, math.Log(s.wall)-above)
 	}
 	confirm := Try{Rate: math.Exp(safe), Aim: Confirm, Seconds: s.long(math.Exp(safe))}
-	switch each := confirm.Seconds + s.over; {
+	each := confirm.Seconds + s.over
+	higher := s.left >= each && safe >= math.Log(s.best)+above
+	switch late := s.left < 2*each; {
+	case s.best > 0 && !open && higher && (narrow || late):
+		return confirm, GoOn
 	case s.best > 0 && narrow:
 		return Try{}, Precise
-	case s.best > 0 && open, s.left < s.usual()+s.over:
+	case s.best > 0 && (open || late), s.left < s.usual()+s.over, s.best == 0 && s.left < each:
 		return Try{}, Spent
 	case s.best == 0 && (narrow || s.left < 3.3*each || open && s.measured >= 3):
-		if s.left < each {
-			return Try{}, Spent
-		}
-		return confirm, GoOn
-	case s.best > 0 && s.left >= each && s.left < 2*each:
-		if safe < math.Log(s.best)+above {
-			return Try{}, Spent
-		}
 		return confirm, GoOn
 	}
 	return Try{Rate: min(s.around(), s.wall*0.97), Aim: Measure, Seconds: s.usual()}, GoOn

@@ -135,7 +135,8 @@ func found(ph *run.Phase, goal string) (parts []string) {
 	if s.Rate != nil {
 		rate = rateOf(ph, *s.Level, *s.Rate)
 	}
-	switch bound := ph.Bound("search.rate") == reason.AtLeast; {
+	open := s.ClientBound != nil && s.High == nil
+	switch {
 	case s.Rate == nil && !slices.ContainsFunc(ph.Reasons, func(why run.Reason) bool { return why.Code == reason.CannotTell }):
 		return append(parts, "no rate holds "+goal)
 	case s.Rate == nil && s.Low == nil:
@@ -146,17 +147,15 @@ func found(ph *run.Phase, goal string) (parts []string) {
 			between = "between " + quantity.Whole(*s.Low) + "/s and " + quantity.Whole(*s.High) + "/s; about " + longer(s) + " for ± 3 %"
 		}
 		return append(parts, "cannot be told in "+quantity.Duration(s.Budget)+": "+goal+" up to a limit "+between)
-	case bound:
+	case open || s.Low == nil && ph.Bound("search.rate") == reason.AtLeast:
 		parts = append(parts, "at least "+rate+" were served within "+goal+", loadgen's delays included")
-	case s.ClientBound != nil && s.High == nil && s.Tries == 0:
-		parts = append(parts, "at least "+rate+" hold "+goal)
 	default:
 		parts = append(parts, rate+" hold "+goal)
 	}
 	switch {
 	case s.Tries > 0: // an older result
 		parts[0] += fmt.Sprintf(" (held %d of %d)", s.Held, s.Tries)
-	case s.ClientBound != nil && s.High == nil:
+	case open:
 		return append(parts, "above that, the client was the bound")
 	default:
 		parts[0] += " (fresh " + quantity.Duration(ph.Levels[*s.Level].DurationSeconds) + " level)"
