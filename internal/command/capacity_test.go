@@ -146,6 +146,14 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		_, _ = conn.Read(make([]byte, 100))
 		_, _ = io.WriteString(conn, "ERROR\r\n")
 	})
+	empty := serve(t, func(conn net.Conn) { // as Infinispan
+		for {
+			if _, err := conn.Read(make([]byte, 100)); err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "$15\r\nused_memory:0\r\n\r\n")
+		}
+	})
 	plain, indexed := servertest.StartIgnite(t), servertest.StartIgnite(t)
 	indexed.Indexed = true
 	for name, c := range map[string]struct{ args, want string }{
@@ -163,6 +171,7 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		"other keys":            {"capacity " + primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
 		"other keys to size":    {"size " + primary, "holds 1 key already: the memory of these items could not be told from other memory: write the address of an empty server"},
 		"no word of its memory": {"size ignite://" + plain.Addr, "put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process"},
+		"no memory":             {"size redis://" + empty, "does not say how much memory it uses (used_memory): observe its process instead"},
 		"no such region":        {"size ignite://" + indexed.Addr + "/none", `has no data region "none": write the name of one that it has`},
 		"no room in a region":   {"size ignite://" + indexed.Addr + " --sample 10M", ", or a smaller --value"},
 		"no password":           {"capacity " + locked, "NOAUTH Authentication required: if it needs a password, set LOADGEN_SECRET_TARGET or use --password-file"},

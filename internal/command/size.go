@@ -176,7 +176,7 @@ func (f *sizeFlags) asked() (items, memory, sample int64, err error) {
 	return items, memory, sample, nil
 }
 
-// fill adds to a plan the steps after which a store holds these numbers of items, and returns the names of their phases.
+// fill adds to a plan the steps after which a store holds these numbers of items, and returns the phases before which it does.
 func (f *sizeFlags) fill(q *quick, points []int64) (phases []string) {
 	before := int64(0)
 	for i, n := range points {
@@ -186,5 +186,5 @@ func (f *sizeFlags) fill(q *quick, points []int64) (phases []string) {
 		phases = append(phases, "fill-"+name)
 		before = n
 	}
-	return phases
+	return append(phases[1:], "clean-a")
 }

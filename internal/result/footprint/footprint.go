@@ -3,10 +3,9 @@
 //
 //	memory(n) = fixed + item·n + table(n)
 //
-// The table is Redis' hash table of keys. It has a power of two of places of 8 bytes each, and doubles once it is full, so that it takes 8 to 16
-// bytes per item. Its size is known, and is subtracted from each figure, unless the figures lie straighter without: other servers speak Redis' protocol
-// and have no such table. The rest is a straight line, fitted by least squares; the slope's 95 %
-// interval is by Student's t.
+// The table is a hash table of keys. It doubles once it is full, and its size is known for Redis and for Valkey from 8.1 on. What is subtracted from
+// each figure is the form with which the figures lie straightest, or nothing: many servers speak Redis' protocol. The rest is a straight line, fitted
+// by least squares. The slope's 95 % interval is by Student's t, and wider by what pages and slabs may hide.
 package footprint
 
 import (
@@ -23,7 +22,10 @@ import (
 )
 
 // Fields names the figures of a server that show how much memory its items take.
-type Fields struct{ servers.Store }
+type Fields struct {
+	servers.Store
+	keys *table // of one of its nodes; nil if it has none, or that is not known yet
+}
 
 // Effective reports whether a figure is the memory of a store's process or container, and not the memory that the store itself counts.
 func Effective(figure string) bool {
@@ -68,7 +70,8 @@ type Footprint struct {
 	fields Fields
 }
 
-// New reads the figures of an observation after each of some phases of a run. items is how many items the store had after each.
+// New reads the figures of an observation before each of some phases of a run: the connections of the phase before it are closed then. items is how
+// many items the store had.
 func New(r *run.Run, observation string, phases []string, items []int64, f Fields) (*Footprint, error) {
 	p := &Footprint{fields: f, Beside: math.NaN()}
 	var beside []float64
@@ -78,7 +81,7 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 			return nil, fmt.Errorf("phase %s was not run", name)
 		}
 		seen := ph.Observe[observation]
-		memory := seen[f.Memory].After
+		memory := seen[f.Memory].Before
 		if memory == nil {
 			return nil, fmt.Errorf("the server does not tell %s", f.Memory)
 		}
@@ -88,18 +91,22 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 			}
 		}
 		p.Items, p.Memory = append(p.Items, float64(items[i])), append(p.Memory, *memory)
-		if other := seen[f.Beside].After; other != nil {
+		if other := seen[f.Beside].Before; other != nil {
 			beside = append(beside, *other)
 		}
-		if limit := seen[f.Limit].After; limit != nil {
+		if limit := seen[f.Limit].Before; limit != nil {
 			p.Limit = *limit
 		}
 	}
 	if len(p.Items) < leastPoints {
 		return nil, errors.New("fewer than five measurements")
 	}
-	l := p.fields.fit(p.Items, p.Memory, 1)
-	p.Item, p.ItemHalf, p.Fixed = l.Slope, l.Half, l.At0
+	forms, lines := f.forms(), []stat.Line{}
+	for _, form := range forms {
+		lines = append(lines, form.line(p.Items, p.Memory, 1))
+	}
+	best, l := straightest(lines)
+	p.fields, p.Item, p.ItemHalf, p.Fixed = forms[best], l.Slope, l.Half, l.At0
 	if len(beside) == len(p.Items) {
 		l := stat.LineThrough(p.Items, beside, 0.05)
 		p.Beside, p.Besides = l.Slope, l.Half
@@ -114,43 +121,59 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 	return p, nil
 }
 
-// fit fits a line to the memory of that many nodes, which share the items. If it is straighter without their tables of keys, they have none
-// of that kind.
-func (f *Fields) fit(items, memory []float64, nodes int) stat.Line {
-	with := f.line(items, memory, nodes)
-	bare := *f
-	bare.Table = false
-	if without := bare.line(items, memory, nodes); without.Half < with.Half {
-		*f = bare
-		return without
+// forms lists what tables of keys the servers may have, the likeliest first.
+func (f Fields) forms() []Fields {
+	if !f.Table {
+		return []Fields{f}
 	}
-	return with
+	var all []Fields
+	for _, keys := range []*table{slots(), buckets(64), buckets(72), nil} {
+		f.keys = keys
+		all = append(all, f)
+	}
+	return all
 }
 
-// line fits a line to the memory of that many nodes, which share the items, less their tables of keys.
+// straightest returns which of the lines for some forms is the store's: the first, unless another is twice as straight. Its interval covers the slopes
+// of all that are half as straight.
+func straightest(lines []stat.Line) (best int, l stat.Line) {
+	for i := range lines {
+		if lines[i].Half < lines[best].Half/2 {
+			best = i
+		}
+	}
+	l = lines[best]
+	for _, other := range lines {
+		if other.Half < 2*lines[best].Half {
+			l.Half = max(l.Half, math.Abs(other.Slope-l.Slope))
+		}
+	}
+	return best, l
+}
+
+// line fits a line to the memory of that many nodes, which share the items, less their tables of keys. If each reading is wrong by up to half of the
+// largest step, the slope is wrong by at most Σ|x−x̄|·step/2 ÷ Σ(x−x̄)², which for evenly spaced readings is 1.5 steps over their range; the worst case is
+// that all readings below the middle are too high and all above it too low. Student's t takes readings for independent, which those on one page are not.
 func (f Fields) line(items, memory []float64, nodes int) stat.Line {
 	rest := make([]float64, len(items))
 	for i, n := range items {
 		rest[i] = memory[i] - f.KeyTable(n, nodes)
 	}
-	return stat.LineThrough(items, rest, 0.05)
+	l, step := stat.LineThrough(items, rest, 0.05), 0.0
+	for i := 1; i < len(items); i++ {
+		step = max(step, rest[i]-rest[i-1]-l.Slope*(items[i]-items[i-1]))
+	}
+	l.Half += 1.5 * step / (items[len(items)-1] - items[0])
+	return l
 }
 
 // KeyTable returns the bytes of the tables of keys of that many nodes, which share n items evenly.
 func (f Fields) KeyTable(n float64, nodes int) float64 {
 	each := n / float64(nodes)
-	if !f.Table || each < 1 {
+	if f.keys == nil || each < 1 {
 		return 0
 	}
-	return float64(nodes) * 8 * math.Exp2(math.Ceil(math.Log2(max(each, 4))))
-}
-
-// settled reports whether the tables of keys of that many nodes with n items have moved all of their entries since they last doubled, and are not
-// about to double again.
-func (f Fields) settled(n float64, nodes int) bool {
-	each := n / float64(nodes)
-	full := math.Exp2(math.Ceil(math.Log2(max(each, 4))))
-	return !f.Table || each >= 0.82*full && each <= 0.99*full
+	return float64(nodes) * f.keys.bytes(each)
 }
 
 // PerItem is the memory that an item takes, by figures that were read while a store filled.
@@ -158,6 +181,7 @@ type PerItem struct {
 	Item, Half float64 // bytes per item, and half of the 95 % interval
 	Fixed      float64 // bytes without any item
 	Points     int     // number of readings used
+	Keys       float64 // bytes of the table of keys with all items; 0 if there is none
 }
 
 // leastPoints is the fewest readings for a slope.
@@ -166,39 +190,38 @@ const leastPoints = 5
 // ErrSame is returned for a memory that does not grow.
 var ErrSame = errors.New("it does not grow with the items")
 
-// Rising returns the memory that an item takes, from readings of the number of items in that many nodes, and of their memory, while the store filled.
-// Readings while a table of keys moves its entries are left out. It fails if fewer than five are left, and with ErrSame if the memory does not grow.
-func (f Fields) Rising(items, memory []float64, nodes int) (PerItem, error) {
-	var x, y []float64
-	for i, n := range items {
-		if n > 0 && f.settled(n, nodes) && (len(x) == 0 || n > x[len(x)-1]) {
-			x, y = append(x, n), append(y, memory[i])
+// Rising returns the memory that an item takes, from readings of the number of items in that many nodes, and of their memory, while the store filled up
+// to a number of items. Readings while a table of keys moves its entries are left out. It fails if fewer than five are left, and with ErrSame if the
+// memory does not grow.
+func (f Fields) Rising(items, memory []float64, all float64, nodes int) (is PerItem, err error) {
+	var lines []stat.Line
+	var points []PerItem
+	var ends [2]float64
+	for i, form := range f.forms() {
+		var x, y []float64
+		for i, n := range items {
+			if n > 0 && (form.keys == nil || form.keys.settled(n/float64(nodes))) && (len(x) == 0 || n > x[len(x)-1]) {
+				x, y = append(x, n), append(y, memory[i])
+			}
+		}
+		switch {
+		case len(x) >= leastPoints:
+			lines, points = append(lines, form.line(x, y, nodes)), append(points, PerItem{Points: len(x), Keys: form.KeyTable(all, nodes)})
+			ends = [2]float64{y[0], y[len(y)-1]}
+		case i == 0:
+			return is, fmt.Errorf("%s while the store filled, of %d needed: write a shorter every, populate { sessions = 1, pipeline = 1 }, or more keys", quantity.Count(uint64(len(x)), "usable probe"), leastPoints)
 		}
 	}
-	if len(x) < leastPoints {
-		return PerItem{}, fmt.Errorf("%s while the store filled, of %d needed: write a shorter every, populate { sessions = 1, pipeline = 1 }, or more keys", quantity.Count(uint64(len(x)), "usable probe"), leastPoints)
+	best, l := straightest(lines)
+	is = points[best]
+	is.Item, is.Half, is.Fixed = l.Slope, l.Half, l.At0
+	switch {
+	case is.Item-is.Half > 0:
+		return is, nil
+	case f.Still != "" && ends[0] == ends[1]:
+		return PerItem{}, fmt.Errorf("%w: %s", ErrSame, f.Still)
 	}
-	l := f.fit(x, y, nodes)
-	half := l.Half + 1.5*f.step(x, y, nodes, l.Slope)/(x[len(x)-1]-x[0])
-	if l.Slope-half <= 0 {
-		if f.Still != "" && y[0] == y[len(y)-1] {
-			return PerItem{}, fmt.Errorf("%w: %s", ErrSame, f.Still)
-		}
-		return PerItem{}, ErrSame
-	}
-	return PerItem{Item: l.Slope, Half: half, Fixed: l.At0, Points: len(x)}, nil
-}
-
-// step returns the largest growth of memory from one reading to the next, beyond the memory of the items between them: memory comes in pages or
-// slabs. If each reading is wrong by up to half a step, the slope is wrong by at most Σ|x−x̄|·step/2 ÷ Σ(x−x̄)², which for evenly spaced readings is
-// 1.5 steps over their range; the worst case is that all readings below the middle are too high and all above it too low. Student's t takes readings
-// for independent, which those on one page are not.
-func (f Fields) step(items, memory []float64, nodes int, slope float64) (most float64) {
-	for i := 1; i < len(items); i++ {
-		table := f.KeyTable(items[i], nodes) - f.KeyTable(items[i-1], nodes)
-		most = max(most, memory[i]-memory[i-1]-table-slope*(items[i]-items[i-1]))
-	}
-	return most
+	return PerItem{}, ErrSame
 }
 
 // table returns the bytes of the table of keys with n items.

@@ -2,7 +2,9 @@ package footprint_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// filled is a run whose store holds these many items after each phase, and takes the memory that a function says.
+// filled is a run whose store holds these many items before each phase, and takes the memory that a function says.
 func filled(points []int64, fields footprint.Fields, memory, beside func(n float64) float64, lost float64) (*run.Run, []string) {
 	r := run.New(run.Header{}, machine.Environment{})
 	var phases []string
@@ -23,7 +25,7 @@ func filled(points []int64, fields footprint.Fields, memory, beside func(n float
 		seen := map[string]run.Observed{}
 		one := func(field string, v float64) {
 			if field != "" {
-				seen[field] = run.Observed{After: &v, Delta: &lost}
+				seen[field] = run.Observed{Before: &v, Delta: &lost}
 			}
 		}
 		one(fields.Memory, memory(float64(n)))
@@ -46,6 +48,37 @@ func TestFootprintWithoutATable(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 100, p.Item, 1e-6)
 	require.InDelta(t, 5e6, p.Fixed, 1)
+}
+
+// Readings of Valkey 8.1.8 foretell what 200,000 items took in it, and what they take is the same while it fills: its table has a form of its own.
+func TestFootprintOfValkey(t *testing.T) {
+	fields, _ := footprint.Of("redis")
+	read := map[float64]float64{
+		27852: 8002040, 31129: 9088936, 36000: 10438760, 45000: 12953072, 55705: 15973984, 62259: 18148744, 70000: 20293248, 90000: 25873432, 111411: 31923736, 124518: 36269984,
+	}
+	points := footprint.Points(1 << 17)
+	r, phases := filled(points, fields, func(n float64) float64 { return read[n] }, func(float64) float64 { return 1 }, 0)
+	p, err := footprint.New(r, "server", phases, points, fields)
+	require.NoError(t, err)
+	bytes, half := p.Of(200_000)
+	require.InDelta(t, 57_358_728, bytes, half)
+	require.Less(t, half, 200_000.0)
+	var items, memory []float64
+	for _, n := range slices.Sorted(maps.Keys(read)) {
+		items, memory = append(items, n), append(memory, read[n])
+	}
+	rising, err := fields.Rising(items, memory, 124518, 1)
+	require.NoError(t, err)
+	require.InDelta(t, p.Item, rising.Item, p.ItemHalf+rising.Half)
+	require.InDelta(t, 64<<15, rising.Keys, 0.05*64*(1<<15), "and some further buckets")
+
+	for i, n := range items {
+		memory[i] = 1e6 + 100*n
+	}
+	rising, err = fields.Rising(items, memory, 124518, 1)
+	require.NoError(t, err)
+	require.InDelta(t, 100, rising.Item, 1e-6)
+	require.Zero(t, rising.Keys)
 }
 
 // Points lie where a table that doubles has moved its entries.

@@ -76,8 +76,8 @@ func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 		lines = append(lines, [2]string{"", p.fields.Beside + " did not grow with the items: there was room already"})
 	}
 	fixed := size(max(p.Fixed, 0))
-	if p.fields.Table {
-		fixed += ", and the table of keys: 8 to 16 bytes an item, by where its doubling stands"
+	if keys := p.fields.keys; keys != nil {
+		fixed += ", and the table of keys: " + keys.says + " bytes an item, by where its doubling stands"
 	}
 	lines = append(lines, [2]string{"fixed", fixed})
 	if f.Takes != nil {

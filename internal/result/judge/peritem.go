@@ -61,8 +61,8 @@ func (p *phase) fieldPerItem(f run.Observed, o *plan.Observe, name string, count
 		return f
 	}
 	f.PerItem, f.PerItemCI95, f.Fixed = number(is.Item), number(is.Half), number(is.Fixed)
-	if of.Table {
-		f.KeyTable = number(of.KeyTable(counted.after, nodes))
+	if is.Keys > 0 {
+		f.KeyTable = number(is.Keys)
 	}
 	return f
 }
@@ -158,7 +158,7 @@ func (c *census) perItem(o *Observation, of footprint.Fields, name string, nodes
 			items, memory = append(items, n), append(memory, bytes)
 		}
 	}
-	is, err := of.Rising(items, memory, nodes)
+	is, err := of.Rising(items, memory, c.after, nodes)
 	if err == nil && name == of.Memory {
 		c.least = is.Item - is.Half
 	}
