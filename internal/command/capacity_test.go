@@ -147,11 +147,11 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		_, _ = io.WriteString(conn, "ERROR\r\n")
 	})
 	empty := serve(t, func(conn net.Conn) { // as Infinispan
-		for {
+		for reply := "+PONG\r\n"; ; reply = strings.Repeat("$15\r\nused_memory:0\r\n\r\n", 2) {
 			if _, err := conn.Read(make([]byte, 100)); err != nil {
 				return
 			}
-			_, _ = io.WriteString(conn, "$15\r\nused_memory:0\r\n\r\n")
+			_, _ = io.WriteString(conn, reply)
 		}
 	})
 	plain, indexed := servertest.StartIgnite(t), servertest.StartIgnite(t)
