@@ -481,9 +481,9 @@ table "ignite" { # its region keeps the pages of removed entries, so an item's b
     ratio = "bound"
   }
   column "used" {
-    title = "Memory (used), above the emptied cache's"
+    title = "Memory (used), nodes × bytes of their items"
     unit  = "MiB"
-    value = phase.first.observe.cache.SizeUsedByData.after - phase["remove-content"].observe.cache.SizeUsedByData.after # before the first load, connections are open
+    value = (aspects + properties + content) * phase.first.scenario.node.ok # an emptied region keeps pages, which the first load fills
   }
   column "used_less" {
     title = "Memory reduction (used)"
