@@ -61,7 +61,7 @@ func TestGuides(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(bin, "loadgen"), []byte(strings.Replace(exact, "PROGRAM", path, 1)), 0o700))
 			sh := exec.Command("sh", "-e", "-c", strings.NewReplacer(
 				"6379", first, "6380", second, "duration=5s", "duration=300ms", "--duration 5s", "--duration 300ms", "duration=2s", "duration=200ms",
-				"duration=1s", "duration=200ms", "--budget 2m", "--budget 5s", "loadgen capacity 127.0.0.1:6379\n", "loadgen capacity 127.0.0.1:"+first+" --budget 5s\n",
+				"duration=1s", "duration=200ms", "--duration 1s", "--duration 300ms", "--budget 2m", "--budget 5s", "loadgen capacity 127.0.0.1:6379\n", "loadgen capacity 127.0.0.1:"+first+" --budget 5s\n",
 			).Replace(script.String()))
 			sh.Dir = work
 			sh.Env = append(append(os.Environ(), "HOME="+work, "XDG_STATE_HOME="+t.TempDir(), "PATH="+bin+":"+os.Getenv("PATH")), env...)
