@@ -367,6 +367,58 @@ func TestAnExperimentGoesOn(t *testing.T) {
 	require.ErrorContains(t, err, "was begun with a plan of digest "+x.PlanDigest)
 }
 
+// A gate that the user has ended cannot tell, and resumes where it was. One whose servers do not start gives up.
+func TestAGateGoesOn(t *testing.T) {
+	file := parsed(t, "iterations = 500", `experiment {
+  repeat  = 8
+  restart = hook.again
+  gate {
+    metric = "response.mean"
+    worse  = "3%"
+  }
+  variant "one" { sessions = 1 }
+  variant "two" { sessions = 2 }
+}`)
+	e, diags := file.Experiment()
+	require.Empty(t, diags)
+	drain, ended := make(chan struct{}), []string{}
+	trial := &Trial{Experiment: e, Plans: []*plan.Plan{resolved(t, file, "one"), resolved(t, file, "two")}, Latencies: func(*run.Experiment) expr.Latencies { return nil }}
+	trial.Ended = func(r *run.Run, _ string) {
+		if ended = append(ended, r.ID); len(ended) == 3 {
+			close(drain)
+		}
+	}
+	c := config(t, &shown{})
+	restarts := func(command string) map[string]hook.Hook {
+		h, err := hook.Parse("again=" + command)
+		require.NoError(t, err)
+		return map[string]hook.Hook{"again": h}
+	}
+	c.Drain, c.Allowed = drain, restarts("true")
+	x, _, err := Experiment(t.Context(), c, trial)
+	require.NoError(t, err)
+	require.Len(t, x.Runs, 3)
+	require.Equal(t, exit.Aborted, x.ExitCode)
+	require.Regexp(t, "^Cannot tell after 1 pair of runs", x.Gate.Text)
+
+	c.Drain, c.Resume = make(chan struct{}), x.ID
+	again, _, err := Experiment(t.Context(), c, trial)
+	require.NoError(t, err)
+	require.Equal(t, ids(x), ids(again)[:3])
+	require.Equal(t, 8, again.Gate.Pairs, again.Gate.Why)
+	require.NotEmpty(t, again.Gate.Decision)
+	require.Len(t, again.Runs, 16)
+
+	c.Resume, c.Allowed, ended = "", restarts("false"), nil
+	drain = make(chan struct{})
+	failed, _, err := Experiment(t.Context(), c, trial)
+	require.NoError(t, err)
+	require.Equal(t, exit.Failed, failed.ExitCode)
+	require.LessOrEqual(t, len(failed.Runs), 3, "two of a side")
+	require.Contains(t, failed.Verdict.Reasons[0], "given up, since all runs failed by the same cause")
+	require.Regexp(t, "failed: restart the targets: hook again: exit status 1", failed.Gate.Why[0])
+}
+
 func TestHooksOfATrial(t *testing.T) {
 	with := func(hooks ...string) *plan.Plan {
 		p := &plan.Plan{}
