@@ -281,7 +281,10 @@ func Look(x *run.Experiment, runs []*run.Run) (done bool) {
 // settle enters a decision in the gate, and by how much worse the variant is, with an interval that errs on either side with a probability.
 func (p paired) settle(g *run.Gate, d run.Decision, at, probability float64) {
 	centre, lo, hi := stat.Centre(p.worse, probability)
-	sd := math.Sqrt(stat.Variance(p.worse) / 2)
+	sd := math.NaN() // of one pair
+	if len(p.worse) > 1 {
+		sd = math.Sqrt(stat.Variance(p.worse) / 2)
+	}
 	g.Decision, g.Spread, g.Needed = d, number(sd), 0
 	if d != run.GateFailed && d != run.GatePassed {
 		at, g.Needed = centre, max(g.Pairs+1, plan.LeastPairs, int(math.Ceil(26*sd*sd/(p.limit*p.limit))))
@@ -336,11 +339,14 @@ func say(g *run.Gate, baseline, other string, pair time.Duration) {
 		g.Text = fmt.Sprintf("%s is not worse than %s by %s: %s by %s, after %s of runs.", other, baseline, limit, of, by(g), n)
 	default:
 		g.Text = fmt.Sprintf("Cannot tell after %s of runs whether %s is worse than %s by %s", n, other, baseline, limit)
-		if g.By != nil && g.Spread != nil {
-			g.Text += fmt.Sprintf(": %s by %s, and runs deviate by %s. About %s would tell", of, by(g), quantity.Percent(*g.Spread), quantity.Count(g.Needed, "pair"))
+		if g.By != nil {
+			g.Text += ": " + of + " by " + by(g)
 		}
-		if g.By != nil && pair > 0 {
-			g.Text += fmt.Sprintf(", in %s", (time.Duration(g.Needed) * pair).Round(time.Minute/2))
+		if g.Spread != nil {
+			g.Text += fmt.Sprintf(", and runs deviate by %s. About %s would tell", quantity.Percent(*g.Spread), quantity.Count(g.Needed, "pair"))
+			if pair > 0 {
+				g.Text += fmt.Sprintf(", in %s", (time.Duration(g.Needed) * pair).Round(time.Minute/2))
+			}
 		}
 		g.Text += "."
 	}
