@@ -208,6 +208,45 @@ func mute(t *testing.T, full bool) (addr string) {
 	}
 }
 
+// TestCleanOfAnImportedRun deletes others' keys only after a yes, and sends a secret only where --secret says.
+func TestCleanOfAnImportedRun(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t, "--requirepass", servertest.PostgresPassword)
+	l := begin(t, `
+plan "foreign" {}
+target "t" {
+	driver    = "redis"
+	endpoints = ["`+addr+`"]
+	password  = secret("PG")
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 10 }
+}
+phase "fill" {
+	target  = target.t
+	dataset = dataset.d
+	populate {}
+}
+phase "clean" {
+	target  = target.t
+	dataset = dataset.d
+	clear {}
+}`)
+	id := l.whole().ID
+	pack, there := filepath.Join(t.TempDir(), "pack"), t.TempDir()
+	output(t, nil, "loadgen", "runs", "export", id, "--runs", l.runs, "-o", pack)
+	output(t, nil, "loadgen", "runs", "import", pack, "--runs", there)
+	for says, args := range map[string][]string{
+		"no terminal to ask whether to delete 10 keys key:%012d on " + addr + ": add --yes": nil,
+		`secret "PG": it is not to go to ` + addr:                                           {"--yes"},
+		"Deleted 0 keys.": {"--yes", "--secret", "PG=" + addr},
+	} {
+		said, _ := command(t, append([]string{"clean", id, "--runs", there}, args...)...).CombinedOutput()
+		require.Contains(t, string(said), says)
+	}
+}
+
 var cleanRun = regexp.MustCompile(`loadgen clean (\S+) deletes`)
 
 // A run that is killed leaves keys, which expire, and the command that it has printed deletes them. After Ctrl-C they are deleted at once.

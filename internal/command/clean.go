@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,12 +18,14 @@ import (
 )
 
 func newClean() *cobra.Command {
-	flags := &quickFlags{command: "clean"}
+	flags, yes := &quickFlags{command: "clean"}, false
 	c := &cobra.Command{
 		Use:   "clean RUN",
 		Short: "Delete the keys that a run has left behind",
 		Long: `Delete the keys that a run has left on its servers: carry out the clear phases of its plan, which delete keys by name. A run that came to
-its end has done so itself; one that was killed has not. Running it twice does no harm.`,
+its end has done so itself; one that was killed has not. Running it twice does no harm.
+
+Another may have written an imported run, so the command names the servers and keys and asks first, and sends secrets only where --secret says.`,
 		Example: "  loadgen clean 20260102-150405-capacity-1a2b",
 		Args:    one("run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,6 +41,11 @@ its end has done so itself; one that was killed has not. Running it twice does n
 			if err != nil {
 				return failed("run %s: %w", args[0], err)
 			}
+			if flags.loops.foreign = rundir.Imported(root, args[0]); flags.loops.foreign && !yes {
+				if err := ask(cmd, "these keys", cleared(p)); err != nil {
+					return err
+				}
+			}
 			if err := flags.clean(cmd, p, cmd.ErrOrStderr()); err != nil {
 				return failed("run %s: %w", args[0], err)
 			}
@@ -45,8 +53,25 @@ its end has done so itself; one that was killed has not. Running it twice does n
 		},
 	}
 	set := c.Flags()
-	flags.share(set, "runs")
+	flags.share(set, "runs", "secret")
+	set.BoolVarP(&yes, "yes", "y", false, "do not ask before the keys of an imported run are deleted")
 	return c
+}
+
+// cleared says which keys the clear phases of a plan delete, and where.
+func cleared(p *plan.Plan) (list []string) {
+	for _, ph := range p.Phases {
+		if ph.Clear == nil {
+			continue
+		}
+		keys := p.Dataset(ph.Dataset).Keys
+		of := keys.Format
+		if keys.File != nil {
+			of = "from a file"
+		}
+		list = append(list, fmt.Sprintf("%s %s on %s", quantity.Count(keys.Count, "key"), of, strings.Join(p.Target(ph.Target).Endpoints, ", ")))
+	}
+	return list
 }
 
 // clean carries out the clear phases of a plan, as a run that is not kept.

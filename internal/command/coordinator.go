@@ -375,7 +375,7 @@ func (f *runFlags) means() observe.Means {
 	return observe.Means{
 		Drivers: drivers.All(), Secrets: environmentSecrets,
 		Dial: func(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
-			return engine.Dial(ctx, t, addr, f.loops.open(), f.loops.secrets.allow(false))
+			return engine.Dial(ctx, t, addr, f.loops.open(), f.loops.secrets.allow(f.loops.foreign))
 		},
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
 )
 
@@ -51,7 +53,7 @@ func nameRuns(c *cobra.Command) {
 	}
 }
 
-// runNamed returns the ID of the run or the experiment that a text names: "last" is the one that began last, and the end of an ID stands for that ID
+// runNamed returns the ID of the run or the experiment that a text names: "last" is the one made here that began last, and the end of an ID stands for that ID
 // if no other ends in it. Any other text is returned as it is.
 func runNamed(root, text string) (string, error) {
 	if _, err := os.Stat(filepath.Join(root, text)); text != "last" && (err == nil || len(text) < leastEnding) {
@@ -61,11 +63,11 @@ func runNamed(root, text string) (string, error) {
 	if err != nil {
 		return "", failed("%w", err)
 	}
-	if text == "last" && len(all) > 0 {
-		if x := all[0].Experiment; x != "" && isExperiment(root, x) {
+	if i := slices.IndexFunc(all, func(s run.Summary) bool { return !s.Imported }); text == "last" && i >= 0 {
+		if x := all[i].Experiment; x != "" && isExperiment(root, x) {
 			return x, nil
 		}
-		return all[0].ID, nil
+		return all[i].ID, nil
 	}
 	var found []string
 	for _, r := range all {

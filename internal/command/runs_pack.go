@@ -122,7 +122,11 @@ deleted, nor is one of an experiment that stays.`,
 				return fmt.Errorf("%w; see loadgen runs list", err)
 			}
 			if !yes {
-				if err := ask(cmd, all); err != nil {
+				what := "it"
+				if len(all) > 1 {
+					what = fmt.Sprintf("these %d", len(all))
+				}
+				if err := ask(cmd, what, all); err != nil {
 					return err
 				}
 			}
@@ -139,18 +143,14 @@ deleted, nor is one of an experiment that stays.`,
 	return c
 }
 
-// ask asks the user at the terminal for a yes.
-func ask(cmd *cobra.Command, ids []string) error {
+// ask names things and asks the user at the terminal whether to delete them.
+func ask(cmd *cobra.Command, what string, names []string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return fmt.Errorf("no terminal to ask whether to delete %s: add --yes", strings.Join(ids, ", "))
+		return fmt.Errorf("no terminal to ask whether to delete %s: add --yes", strings.Join(names, ", "))
 	}
-	for _, id := range ids {
-		fmt.Fprintln(cmd.ErrOrStderr(), id)
-	}
-	what := "it"
-	if len(ids) > 1 {
-		what = fmt.Sprintf("these %d", len(ids))
+	for _, name := range names {
+		fmt.Fprintln(cmd.ErrOrStderr(), name)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s for good? [y/N] ", what)
 	line, err := bufio.NewReader(io.LimitReader(in, 80)).ReadString('\n')

@@ -51,6 +51,9 @@ func standing(s run.Summary) string {
 	case run.Fail:
 		text += "  asserts FAIL"
 	}
+	if s.Imported {
+		text += "  imported"
+	}
 	if s.Unverified != "" {
 		text += "  NOT VERIFIED"
 	}

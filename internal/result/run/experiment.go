@@ -50,6 +50,7 @@ type Experiment struct {
 	Tables   []Table         `json:"tables"`             // the plan's, then one for each phase, op and metric
 	Charts   []chart         `json:"charts"`             // the plan's
 
+	Imported   bool   `json:"-"`          // it came in a pack
 	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "" if it was verified, or was made here
 }
 

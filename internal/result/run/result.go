@@ -31,6 +31,7 @@ type Run struct {
 	Losses                []worker.Loss `json:"losses"`
 	CoordinatorCPUSeconds float64       `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is also a worker's if the run has no other
 
+	Imported   bool   `json:"-"`          // it came in a pack
 	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "" if it was, or if it was made here
 
 	stopped []reason.Why // the reasons passed to Conclude

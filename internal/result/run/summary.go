@@ -10,6 +10,9 @@ type Summary struct {
 	// Unverified says why an imported result could not be verified; "" if it was, or if it was made here.
 	Unverified string `json:"-"`
 
+	// Imported says that it came in a pack.
+	Imported bool `json:"-"`
+
 	// Runs is how many runs an experiment has had; 0 for a run.
 	Runs int `json:"-"`
 

@@ -19,6 +19,7 @@ const (
 	samplesFile = "samples.csv"
 	resultFile  = "result.json"
 
+	importedFile   = "imported"   // marks what came in a pack; itself in none
 	unverifiedFile = "unverified" // why an imported result could not be verified; it is not packed, since each import verifies again
 
 	experimentFile = "experiment.json"

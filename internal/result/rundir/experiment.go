@@ -95,6 +95,7 @@ func LoadExperiment(root, id string) (*run.Experiment, error) {
 	if err := x.CheckValid(); err != nil {
 		return nil, fmt.Errorf("load experiment %s: %w", id, err)
 	}
+	x.Imported = Imported(root, id)
 	var err error
 	if x.Unverified, err = unverified(root, id); err != nil {
 		return nil, fmt.Errorf("load experiment %s: %w", id, err)

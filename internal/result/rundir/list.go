@@ -31,6 +31,7 @@ func List(root string) ([]run.Summary, error) {
 		if !experiment {
 			s = summarize(root, e.Name())
 		}
+		s.Imported = Imported(root, e.Name())
 		runs = append(runs, s)
 	}
 	slices.SortFunc(runs, func(a, b run.Summary) int { return strings.Compare(b.ID, a.ID) })
@@ -80,6 +81,7 @@ func Load(root, id string) (*run.Run, error) {
 	if err := r.CheckValid(); err != nil {
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}
+	r.Imported = Imported(root, id)
 	if r.Unverified, err = unverified(root, id); err != nil {
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}

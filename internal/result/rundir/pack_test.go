@@ -66,12 +66,12 @@ func pack(t testing.TB, root string, ids ...string) []byte {
 	return b.Bytes()
 }
 
-// tree reads all files below a directory, by path; a hidden name is one, too.
+// tree reads all files below a directory, by path, without the marks of imports; a hidden name is one, too.
 func treeOf(t testing.TB, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err != nil || path == root {
+		if err != nil || path == root || d.Name() == importedFile {
 			return err
 		}
 		name, err := filepath.Rel(root, path)
@@ -98,6 +98,7 @@ func TestPackAndImport(t *testing.T) {
 	require.Equal(t, []string{id, "r1", "r2", x.ID}, added, "experiments last")
 	require.Empty(t, there)
 	require.Equal(t, treeOf(t, root), treeOf(t, other))
+	require.True(t, Imported(other, x.ID) && Imported(other, "r1") && !Imported(root, "r1"))
 	require.Equal(t, packed, pack(t, other, id, x.ID))
 
 	added, there, err = Import(other, bytes.NewReader(packed), plenty, trusting)
@@ -248,6 +249,7 @@ func TestHostilePacks(t *testing.T) {
 		"hard link":      {`of type '1' is where the file`, forged(t, "", with(good, 1, member{name: log.name, kind: tar.TypeLink})...)},
 		"device":         {`of type '3' is where the file`, forged(t, "", with(good, 1, member{name: log.name, kind: tar.TypeChar})...)},
 		"directory":      {`of type '5' is where the file`, forged(t, "", with(good, 1, member{name: log.name, kind: tar.TypeDir})...)},
+		"ahead":          {`more than a day ahead`, forged(t, declared("20760101T000000Z-x-0000/plan.json", 2))},
 		"unnamed":        {`the manifest does not name it`, forged(t, declaredOf(t, good), append(good, member{name: "x/plan.json", text: "{}"})...)},
 		"missing":        {`ends too early`, forged(t, declaredOf(t, good), good[:3]...)},
 		"other order":    {`is where the file`, forged(t, declaredOf(t, good), log, plan, result)},

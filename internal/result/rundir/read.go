@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/loadgen/loadgen/internal/base/safefile"
@@ -32,6 +33,12 @@ func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
 // Records calls f with each record of a run's log: snapshots and, without a worker's name, the coordinator's own records.
 func Records(root, id string, f func(worker, record []byte) error) error {
 	return openLog(root, id, func(log io.Reader) error { return readRecords(log, f) })
+}
+
+// Imported says whether a run or an experiment came in a pack: what it says, another may have written.
+func Imported(root, id string) bool {
+	_, err := os.Lstat(filepath.Join(root, id, importedFile))
+	return err == nil
 }
 
 // unverified returns why an imported result could not be verified; "" if it could, or if it was made here.

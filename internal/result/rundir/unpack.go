@@ -17,6 +17,7 @@ import (
 	"reflect"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -26,6 +27,7 @@ const (
 	incoming    = ".import-" // prefix of a directory that is being filled
 	maxManifest = 8 << 20    // bytes
 	maxPacked   = 30_000     // files
+	mostAhead   = 24 * time.Hour
 )
 
 // Import reads a pack into root, completely or not at all. Each file must match the manifest, and each run and each snapshot must be complete. limit
@@ -204,6 +206,9 @@ func (u *unpacking) checkManifest() error {
 		if err := checkID(id); err != nil {
 			return err
 		}
+		if startOf(id).After(time.Now().Add(mostAhead)) {
+			return fmt.Errorf("%s: its time is more than a day ahead of this machine's: set the clock right", id)
+		}
 		if !slices.Contains(packed, name) || seen[f.Path] {
 			return fmt.Errorf("%q: no file of a run, or there twice", f.Path)
 		}
@@ -309,9 +314,12 @@ func (u *unpacking) verify(id string) error {
 	)
 }
 
-// judge has a result verified, and keeps why it could not be.
+// judge has a result verified, and keeps why it could not be, and that it was imported.
 func (u *unpacking) judge(id string) error {
 	not, err := u.check(u.temp, id)
+	if err == nil {
+		err = writeFile(u.disk, filepath.Join(u.temp, id, importedFile), nil)
+	}
 	if err != nil || not == "" {
 		return err
 	}

@@ -2,7 +2,11 @@
 // environments. Package experiment computes the statistics.
 package comparison
 
-import "github.com/loadgen/loadgen/internal/result/run"
+import (
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+)
 
 // Result is how two sides compare. Its JSON is described in docs/result.md.
 type Result struct {
@@ -37,9 +41,15 @@ type Kept struct {
 
 // New returns a comparison without figures. Its notes say where runs share draws.
 func New(a, b []Kept) *Result {
+	notes := shared(a, b)
+	for _, k := range slices.Concat(a, b) {
+		if k.Imported {
+			notes = append(notes, k.ID+" was imported")
+		}
+	}
 	return &Result{
 		Schema: run.NewExperiment("").Schema, Sides: []Side{side("A", a), side("B", b)},
-		Differences: differences(a, b), Notes: shared(a, b), Figures: []run.Figure{}, Tables: []run.Table{},
+		Differences: differences(a, b), Notes: notes, Figures: []run.Figure{}, Tables: []run.Table{},
 	}
 }
 

@@ -18,7 +18,7 @@ type Fact struct {
 
 // Facts says when the run was, how long it took and what it ran.
 func Facts(r *run.Run) []string {
-	facts := append(unverified(r.Unverified),
+	facts := append(origin(r.Imported, r.Unverified),
 		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
 		quantity.Duration(r.Seconds),
 		"loadgen "+r.Loadgen,
@@ -30,12 +30,15 @@ func Facts(r *run.Run) []string {
 	return append(facts, Labels(r.Labels)...)
 }
 
-// unverified says that an imported result could not be verified, and why.
-func unverified(why string) []string {
-	if why == "" {
-		return nil
+// origin says that a result was imported, and why it could not be verified.
+func origin(imported bool, unverified string) (said []string) {
+	if imported {
+		said = append(said, "imported")
 	}
-	return []string{"NOT VERIFIED: " + why}
+	if unverified != "" {
+		said = append(said, "NOT VERIFIED: "+unverified)
+	}
+	return said
 }
 
 // Labels formats labels, sorted by name.
@@ -178,7 +181,7 @@ func Worker(w *run.Worker) []string {
 
 // Experiment says when the experiment was, how long it took and what it ran.
 func Experiment(x *run.Experiment) []string {
-	return append(append(unverified(x.Unverified),
+	return append(append(origin(x.Imported, x.Unverified),
 		"experiment of "+quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
 		"loadgen "+x.Loadgen, x.Order, "baseline "+x.Baseline,
 	), Labels(x.Labels)...)
