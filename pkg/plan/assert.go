@@ -19,6 +19,8 @@ type Assert struct {
 	That string `json:"that"`
 	File string `json:"file"`
 	Line int    `json:"line"`
+
+	WithUnit []string `json:"-"` // the numbers in That that are values of locals computed by duration or size
 }
 
 // assert reads an assert block. Its condition stays text, with variables and locals replaced by their values: the result that it is
@@ -45,6 +47,13 @@ func (r *resolver) assert(body *hclsyntax.Block) {
 		return
 	}
 	a.That = text
+	for _, of := range that.Expr.Variables() {
+		if x := (&hclsyntax.ScopeTraversalExpr{Traversal: of, SrcRange: of.SourceRange()}); r.HasUnit(x) {
+			if v, ok := r.Eval(x, b.Scope()); ok {
+				a.WithUnit = append(a.WithUnit, constant(v))
+			}
+		}
+	}
 	r.plan.Asserts = append(r.plan.Asserts, a)
 }
 

@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 func TestDefaultsOfLevels(t *testing.T) {
 	p := good(t, caches+
 		phase("up", "plain", "shared", "  ops = { get = 1 }\n"+"  stages {\n stage {\n rate = \"1k/s\"\n duration = \"10s\"\n }\n stage {\n rate = \"2k/s\"\n duration = \"5s\"\n ramp = \"1s\"\n }\n }")+
-		phase("knee", "plain", "shared", "  ops = { get = 1 }\n"+"  search {\n slo { response_p99 = \"5ms\" }\n slo {\n op = \"get\"\n response_p50 = 0.001\n response_p90 = \"2ms\"\n }\n }"), plan.Vars{})
+		phase("knee", "plain", "shared", "  ops = { get = 1 }\n"+"  search {\n slo { response_p99 = \"5ms\" }\n slo {\n op = \"get\"\n response_p50 = duration(\"1ms\")\n response_p90 = \"2ms\"\n }\n }"), plan.Vars{})
 	common := plan.Schedule{Arrivals: "constant", Clients: plan.Clients{Sessions: 16, Pipeline: 1}, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024}
 	require.Equal(t, &plan.Stages{Schedule: common, Stages: []plan.Stage{
 		{Rate: 1000, Duration: 10 * time.Second},

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
@@ -104,6 +106,10 @@ func (b *block) search() *Search {
 		var slo SLO
 		inner.Text("op", &slo.Op)
 		for _, word := range words {
+			if v, ok := inner.Value(word); ok && v.Type() == cty.Number && v.AsBigFloat().Sign() != 0 && !b.r.HasUnit(inner.Body.Attributes[word].Expr) {
+				inner.Bad(word, "a number without a unit", `Write text such as "5ms": a bare number is often meant as milliseconds, but would be seconds.`)
+				continue
+			}
 			if at := slo.usual(word); at != nil {
 				inner.Duration(word, at)
 				continue

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -65,6 +67,26 @@ func Functions() map[string]function.Function {
 }
 
 func functionNames() []string { return slices.Sorted(maps.Keys(Functions())) }
+
+// HasUnit says whether an expression, or a local that it refers to, calls duration or size.
+func (r *Reader) HasUnit(x hclsyntax.Expression) (has bool) {
+	ls, _ := r.roots["local"].(*locals)
+	_ = hclsyntax.VisitAll(x, func(node hclsyntax.Node) hcl.Diagnostics {
+		switch node := node.(type) {
+		case *hclsyntax.FunctionCallExpr:
+			has = has || node.Name == "duration" || node.Name == "size"
+		case *hclsyntax.ScopeTraversalExpr:
+			if ls == nil || node.Traversal.RootName() != "local" || len(node.Traversal) == 1 {
+				break
+			}
+			if name, ok := node.Traversal[1].(hcl.TraverseAttr); ok && ls.list[name.Name] != nil {
+				has = has || ls.list[name.Name].unit
+			}
+		}
+		return nil
+	})
+	return has
+}
 
 // DriverFunctions returns the functions that a driver's attributes may call.
 func DriverFunctions() map[string]function.Function {

@@ -325,6 +325,7 @@ type local struct {
 	attr    *hclsyntax.Attribute
 	value   cty.Value
 	ok      bool
+	unit    bool // as HasUnit
 	started bool
 	done    bool
 }
@@ -364,6 +365,7 @@ func (ls *locals) evaluate(l *local) {
 	}
 	l.started = true
 	l.value, l.ok = ls.r.Eval(l.attr.Expr, Scope{Where: "local " + Quote(l.attr.Name), Functions: ls.r.functions})
+	l.unit = ls.r.HasUnit(l.attr.Expr)
 	l.done = true
 }
 

@@ -17,21 +17,21 @@ import (
 )
 
 // Check returns all errors in the plan's asserts: a name that the result lacks, a function or an operand that does not fit, a
-// condition that is not a bool. Subjects have file and line, but no offset in the file, since an assert's text may differ from what
+// condition that is not a bool, a number without its unit. Subjects have file and line, but no offset in the file, since an assert's text may differ from what
 // was read there.
 func Check(p *plan.Plan) hcl.Diagnostics {
 	t := resultType(p)
 	ctx := context(cty.UnknownVal(t))
 	var all hcl.Diagnostics
 	for _, a := range p.Asserts {
-		for _, d := range check(a, t, ctx) {
+		for _, d := range check(p, a, t, ctx) {
 			all = append(all, placeAt(fmt.Sprintf("assert %q", a.Name), a.File, a.Line, d))
 		}
 	}
 	return all
 }
 
-func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
+func check(p *plan.Plan, a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 	expr, diags := parse(a)
 	if diags.HasErrors() {
 		return diags
@@ -56,7 +56,9 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 			Subject:  expr.Range().Ptr(),
 		})
 	}
-	return nil
+	u := &unitless{p: p, a: a}
+	hclsyntax.Walk(expr, u)
+	return u.found
 }
 
 // inNumbers adds hints to errors: how to write quantities if operands do not fit, and what to write instead of functions of other languages.

@@ -129,10 +129,19 @@ func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	if !ok || x.Traversal.RootName() != "phase" {
 		return anything
 	}
-	if k, observed := kindObserved(p, x.Traversal); observed {
+	var path []string
+	for _, step := range x.Traversal {
+		name, _ := nameOf(step)
+		path = append(path, name)
+	}
+	if k, observed := kindObserved(p, path); observed {
 		return k
 	}
-	name, _ := nameOf(x.Traversal[len(x.Traversal)-1])
+	return kindNamed(path[len(path)-1])
+}
+
+// kindNamed derives a figure's kind from the last part of its name.
+func kindNamed(name string) kind {
 	switch {
 	case name == "seconds", strings.HasSuffix(name, "_seconds"):
 		return times
@@ -164,12 +173,7 @@ func listed(name string) (unit string) {
 
 // kindObserved derives the kind of an observation's figure from its field's unit. Such figures are below phase.NAME.observe.OBSERVATION.FIELD
 // or at phase.NAME.probes.OBSERVATION.series.value.FIELD.
-func kindObserved(p *plan.Plan, path hcl.Traversal) (k kind, observed bool) {
-	var steps []string
-	for _, step := range path {
-		name, _ := nameOf(step)
-		steps = append(steps, name)
-	}
+func kindObserved(p *plan.Plan, steps []string) (k kind, observed bool) {
 	if len(steps) < 6 || steps[2] != "observe" && (steps[2] != "probes" || len(steps) < 7) {
 		return anything, false
 	}

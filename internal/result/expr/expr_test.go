@@ -92,14 +92,14 @@ func TestCheckAccepts(t *testing.T) {
 		`phase["get"].op["get"].latency.bad.service.count == 0`,
 		`phase.put-warm.op.put.rate > 10 && phase["put-warm"].op.put.rate_wall > 1`,
 		`phase.get.setup.op.put.ok == 10`,
-		`phase.get.op.get.acks[0].p50 < 1`,
+		`phase.get.op.get.acks[0].p50 < duration("1s")`,
 		`max([for row in phase.get.series : row.ok]...) > 3`,
 		`alltrue([for r in phase.get.requests : r.sent == r.answered])`,
 		`environment.servers.space["127.0.0.1:7001"].version == "7.2.4"`,
 		`verdict.validity == "valid" && exit_code == 0 && seconds < 60`,
 		`contains(phase_order, "get")`,
 		"(\n  phase.get.generator.busy\n  < percent(\"70%\")\n)",
-		`phase.get.levels[2].op.get.response.p99 < 1 && phase.get.search.rate > 2 * phase.get.search.first_failed`,
+		`phase.get.levels[2].op.get.response.p99 > 0 && phase.get.search.rate > 2 * phase.get.search.first_failed`,
 		`length([for l in phase.get.levels : l if l.outcome == "held"]) > 1`,
 	)
 	p.Asserts = append(p.Asserts[:6], p.Asserts[7:]...) // there is no alltrue
@@ -181,6 +181,44 @@ func TestCheckRefuses(t *testing.T) {
 			require.Equal(t, "plan.hcl", diags[0].Subject.Filename)
 			require.Equal(t, 12, diags[0].Subject.Start.Line)
 		})
+	}
+}
+
+// A number beside seconds or bytes says its unit, unless the figure's name does.
+func TestLimitsHaveUnits(t *testing.T) {
+	const p99 = "phase.get.op.get.response.p99"
+	observed := func(that string) *plan.Plan {
+		p := testPlan(that)
+		p.Observes = []*plan.Observe{{Name: "redis", Target: "space", Fields: []plan.Field{{Name: "used_memory", Unit: "bytes"}, {Name: "rss_bytes", Unit: "bytes"}}}}
+		p.Asserts[0].WithUnit = []string{"0.005"}
+		return p
+	}
+	for that, want := range map[string]string{
+		p99 + " < 500":                             `500 without a unit beside ` + p99 + `, which is in seconds. Write duration("500ms"), or another unit.`,
+		"0.5 > 2 * " + p99:                         `0.5 without a unit beside 2 * ` + p99 + `, which`,
+		"max(" + p99 + ", 1) <= (500)":             `(500) without a unit`,
+		p99 + ` == "500"`:                          `"500" without a unit`,
+		p99 + " < 5 * phase.get.seconds + 1":       "",
+		p99 + " + 5 < phase.get.seconds":           `5 without a unit beside ` + p99 + `, which`,
+		p99 + " < (phase.get.seconds > 1 ? 5 : 0)": `(phase.get.seconds > 1 ? 5 : 0) without a unit`,
+		"length([for r in phase.get.series : r.t if r.response.p99 > 0.001]) == 0":                      `0.001 without a unit beside r.response.p99,`,
+		"max([for q in [for r in phase.get.series : r.response.p99] : q]...) < 3":                       `3 without a unit`,
+		"max(phase.get.series[*].response.p99...) < 3":                                                  `3 without a unit`,
+		"phase.get.observe.redis.used_memory.delta < 5":                                                 `5 without a unit beside phase.get.observe.redis.used_memory.delta, which is in bytes. Write size("1MiB")`,
+		"length([for r in phase.get.probes.redis.series : r.t if r.value.used_memory > 5]) == 0":        `5 without a unit beside r.value.used_memory`,
+		"phase.get.observe.redis.rss_bytes.delta < 5 && phase.get.observe.redis.used_memory.rate < 500": "",
+		p99 + ` < 0.005 && ` + p99 + ` < 2 * duration("5ms") && ` + p99 + " > 0":                        "",
+		p99 + " / phase.get.op.get.response.p50 < 3 && phase.get.op.get.rate > 5":                       "",
+		"phase.get.op.get.response.count > 5 && phase.get.max_stall_seconds < 1":                        "",
+	} {
+		diags := Check(observed(that))
+		if want == "" {
+			require.Empty(t, diags, that)
+			continue
+		}
+		require.Len(t, diags, 1, that)
+		require.Contains(t, diags[0].Summary+". "+diags[0].Detail, want, that)
+		require.Equal(t, 12, diags[0].Subject.Start.Line)
 	}
 }
 
@@ -291,7 +329,7 @@ func TestEvaluate(t *testing.T) {
 // Any quantile that the plan names is a figure beside the usual ones, with its own reason if it is null.
 func TestQuantilesOfThePlan(t *testing.T) {
 	p := testPlan(`phase.get.op.get.response.p97 == duration("1ms") || phase.get.op.get.response.p97 > 0`,
-		`phase.get.op.get.response.quantiles.p97 == phase.get.op.get.response.p97`, `phase.get.op.get.service.p9999 < 1`,
+		`phase.get.op.get.response.quantiles.p97 == phase.get.op.get.response.p97`, `phase.get.op.get.service.p9999 < duration("1s")`,
 		`phase.get.series[0].response.p97 == phase.get.series[0].response.p95`)
 	p.Quantiles = []float64{0.9999, 0.97}
 	require.Empty(t, Check(p))
