@@ -42,7 +42,7 @@ phase "p" {
 	}
 	LOAD
 }
-assert "pooled" { that = phase.p.op.get.response.p50 < 1 }
+assert "pooled" { that = phase.p.op.get.response.p50 < duration("1s") }
 `
 
 // TestAnOpOfSeveralTargetsHasNoFigures: a hit ratio or a median over a cache and a database is that of neither.

@@ -267,7 +267,7 @@ func stopAndGo(p *process, times int, each time.Duration) {
 func TestTooFewSamplesMakeNoQuantile(t *testing.T) {
 	t.Parallel()
 	l := begin(t, openPlan+`
-assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
+assert "quick" { that = phase.gets.op.get.response.p99 < duration("10s") }
 `, "-var", "rate=500/s", "-var", "duration=1s")
 	r := l.result(60 * time.Second)
 	get := r.Phase["gets"].Op["get"]
