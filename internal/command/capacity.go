@@ -193,7 +193,7 @@ func (f *quickFlags) kept(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
 	return p, nil
 }
 
-// carryOut runs the plan by finish, which reports, and removes what the run left on the server.
+// carryOut runs the plan by finish, which reports, and removes what the run left on the server. If its fill times out, it begins again, more slowly.
 func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer, finish func(*cobra.Command, *plan.Plan) (*run.Run, error)) error {
 	writes := len(p.Phases) > 1
 	f.begun = func(id string) {
@@ -205,13 +205,43 @@ func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer,
 	if err != nil {
 		return err
 	}
+	again := slowed(p, result)
 	if writes && result.Verdict.Completeness != run.Complete {
+		begun := f.begun
 		f.begun = nil // cleaning up is a run, too
 		if err := f.clean(cmd, p, words); err != nil {
 			return failed("its keys could not be deleted: %w: loadgen clean %s tries again", err, result.ID)
 		}
+		f.begun = begun
+	}
+	if again {
+		fmt.Fprintln(words, "The fill timed out. It begins again, with fewer ops in flight.")
+		return f.carryOut(cmd, p, words, finish)
 	}
 	return exitWith(result.ExitCode)
+}
+
+// slowed makes a plan whose fill failed by timeouts fill and delete with fewer ops in flight. It returns false if there is nothing to slow.
+func slowed(p *plan.Plan, result *run.Run) (again bool) {
+	for _, ph := range p.Phases {
+		is := result.Phase[ph.Name]
+		again = again || ph.Populate != nil && *ph.Populate != plan.Clients{Sessions: 1, Pipeline: 1} && is != nil && is.Op["put"] != nil && is.Op["put"].Timeout > 0
+	}
+	if !again || result.Verdict.Completeness != run.Failed {
+		return false
+	}
+	for _, ph := range p.Phases {
+		for _, c := range []*plan.Clients{ph.Populate, ph.Clear} {
+			switch {
+			case c == nil:
+			case c.Pipeline > 1:
+				c.Pipeline = 1
+			default:
+				c.Sessions = 1
+			}
+		}
+	}
+	return true
 }
 
 // resolve reads the plan that was written.

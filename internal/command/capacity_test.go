@@ -110,6 +110,17 @@ func TestBenchOfServers(t *testing.T) {
 	}
 }
 
+// A server that is too slow for the usual fill is filled with fewer ops in flight, and left empty.
+func TestBenchOfASlowServer(t *testing.T) {
+	t.Parallel()
+	node := beginTarget(t, "--service", "6ms") // 256 in flight wait for 1.5 s, and time out after 1 s
+	r, p := quick(t, "bench", node.addr, "--sessions", "2", "--duration", "300ms", "--keys", "300", "--ops", "get=1")
+	require.Equal(t, run.Complete, r.Verdict.Completeness, "%s", &p.stderr)
+	require.Contains(t, p.stderr.String(), "The fill timed out. It begins again, with fewer ops in flight.")
+	require.Equal(t, uint64(300), r.Phase["clean"].Op["delete"].OK)
+	require.Zero(t, number(t, node.addr, "DBSIZE"))
+}
+
 // The password of a server may be in the environment, in a file or in the URL: each gets as far as the keys of others.
 func TestCapacityWithAPassword(t *testing.T) {
 	t.Parallel()
