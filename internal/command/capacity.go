@@ -70,7 +70,7 @@ LOADGEN_SECRET_TARGET in the environment, or from --password-file.
 The command writes a plan, shown by --plan, and runs it like loadgen run. It fills the server with keys of its own, which have a
 prefix that only this run uses and a time to live, and deletes them by name at the end. PostgreSQL gets a table of its own; a web server gets GETs
 of that URL and nothing else. Before the fill, the command refuses a replica, a fill that does not fit into maxmemory and, without --shared, a server
-that holds other keys or is in use. Ctrl-C ends the search and gives the best rate so far.`,
+that holds other keys or is in use. Ctrl-C ends the search and says what it has found.`,
 		Example: `  loadgen capacity redis://127.0.0.1:6379
   loadgen capacity 127.0.0.1:11211 --driver memcached --slo p99=1ms --size 1KiB
   LOADGEN_SECRET_TARGET=… loadgen capacity postgres://bench@127.0.0.1/postgres --ops get=1

@@ -249,7 +249,7 @@ func TestSearchOutOfBudget(t *testing.T) {
 	require.Len(t, p.Levels, 2, "the closed load, and one rate")
 	require.Equal(t, run.Suspect, p.Validity)
 	require.Len(t, p.Reasons, 1)
-	require.Regexp(t, "^cannot be told in 1.00 s: between [0-9,]+/s and [0-9,]+/s$", p.Reasons[0].Text)
+	require.Regexp(t, "^cannot be told: the budget was spent; the limit lies between [0-9,]+/s and [0-9,]+/s$", p.Reasons[0].Text)
 }
 
 // A lost worker's share of the load is missing, so nothing more is tried.

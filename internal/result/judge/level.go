@@ -348,7 +348,7 @@ func (p *phase) judgeSearch(d *doubts, m *Measured) {
 	case r.Rate == nil && r.Low == nil:
 		d.add(reason.CannotTell, run.Suspect, touches, "cannot be told: %v before any rate held", m.Ended)
 	case r.Rate == nil:
-		d.add(reason.CannotTell, run.Suspect, touches, "cannot be told in %s: between %s and %s", quantity.Duration(r.Budget), p.arriving(*r.Low), p.arriving(*r.High))
+		d.add(reason.CannotTell, run.Suspect, touches, "cannot be told: %v; the limit lies between %s and %s", m.Ended, p.arriving(*r.Low), p.arriving(*r.High))
 	case r.ClientBound != nil:
 		d.add(reason.ClientBound, run.Suspect, touches, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
 	case m.Ended == Precise, m.Ended == AtTo, r.High == nil:

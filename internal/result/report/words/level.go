@@ -142,11 +142,18 @@ func found(ph *run.Phase, goal string) (parts []string) {
 	case s.Rate == nil && s.Low == nil:
 		return append(parts, "cannot be told: "+s.Ended+" before any rate held "+goal)
 	case s.Rate == nil:
-		between := "at least " + quantity.Whole(*s.Low) + "/s"
-		if s.High != nil {
-			between = "between " + quantity.Whole(*s.Low) + "/s and " + quantity.Whole(*s.High) + "/s; about " + longer(s) + " for ± 3 %"
+		limit := "at least " + quantity.Whole(*s.Low) + "/s"
+		switch {
+		case s.High != nil && *s.Low < s.From:
+			limit = "below " + quantity.Whole(*s.High) + "/s: search for longer, or from a lower rate than " + quantity.Whole(s.From) + "/s"
+		case s.High != nil:
+			limit = "between " + quantity.Whole(*s.Low) + "/s and " + quantity.Whole(*s.High) + "/s; " + longer(s) + " for ± 3 %"
 		}
-		return append(parts, "cannot be told in "+quantity.Duration(s.Budget)+": "+goal+" up to a limit "+between)
+		in := ""
+		if s.End == "spent" {
+			in = " in " + quantity.Duration(s.Budget)
+		}
+		return append(parts, "cannot be told"+in+": "+goal+" up to a limit "+limit)
 	case open || s.Low == nil && ph.Bound("search.rate") == reason.AtLeast:
 		parts = append(parts, "at least "+rate+" were served within "+goal+", loadgen's delays included")
 	default:
@@ -173,9 +180,9 @@ func longer(s *run.Search) string {
 	case seconds > 3600:
 		return "an hour or more"
 	case seconds > 100:
-		return fmt.Sprintf("%.0fm", math.Ceil(seconds/60))
+		return fmt.Sprintf("about %.0fm", math.Ceil(seconds/60))
 	default:
-		return fmt.Sprintf("%.0fs", math.Ceil(seconds/10)*10)
+		return fmt.Sprintf("about %.0fs", math.Ceil(seconds/10)*10)
 	}
 }
 

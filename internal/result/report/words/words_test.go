@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
@@ -32,6 +33,35 @@ func TestUnitOf(t *testing.T) {
 		require.Equal(t, tt.unit, u.name)
 		require.Equal(t, tt.text, u.text(tt.p50))
 		require.Less(t, utf8.RuneCountInString(u.text(tt.max)), CellWidth)
+	}
+}
+
+// What a search found, in a line.
+func TestFound(t *testing.T) {
+	of, level := func(v float64) *float64 { return &v }, new(int)
+	untold := []run.Reason{{Code: reason.CannotTell}}
+	for _, tt := range []struct {
+		search  run.Search
+		reasons []run.Reason
+		want    string
+	}{
+		{run.Search{Rate: of(62_400), Low: of(62_100), High: of(66_300)}, nil, "62,400/s hold response p95 ≤ 5.00 ms (fresh 7.50 s level); the limit lies between 62,100 and 66,300/s (95 %)"},
+		{run.Search{Rate: of(62_400), Low: of(62_100), ClientBound: of(63_700)}, nil, "at least 62,400/s were served within response p95 ≤ 5.00 ms, loadgen's delays included; above that, the client was the bound"},
+		{run.Search{Rate: of(62_400), Low: of(62_100), High: of(66_300), Held: 2, Tries: 3}, nil, "62,400/s hold response p95 ≤ 5.00 ms (held 2 of 3); the limit lies between 62,100 and 66,300/s (95 %)"},
+		{run.Search{Low: of(8000), High: of(9600), End: "spent", From: 10}, untold, "cannot be told in 10.0 s: response p95 ≤ 5.00 ms up to a limit between 8,000/s and 9,600/s; about 2m for ± 3 %"},
+		{run.Search{Low: of(80), High: of(9600), End: "stopped", From: 10}, untold, "cannot be told: response p95 ≤ 5.00 ms up to a limit between 80.0/s and 9,600/s; an hour or more for ± 3 %"},
+		{run.Search{Low: of(8000), ClientBound: of(9000), End: "spent"}, untold, "cannot be told in 10.0 s: response p95 ≤ 5.00 ms up to a limit at least 8,000/s"},
+		{run.Search{Low: of(2), High: of(500), End: "spent", From: 536}, untold, "cannot be told in 10.0 s: response p95 ≤ 5.00 ms up to a limit below 500/s: search for longer, or from a lower rate than 536/s"},
+		{run.Search{End: "spent", Ended: "the budget was spent"}, untold, "cannot be told: the budget was spent before any rate held response p95 ≤ 5.00 ms"},
+		{run.Search{Low: of(2), High: of(500), End: "below_from"}, nil, "no rate holds response p95 ≤ 5.00 ms"},
+	} {
+		s := tt.search
+		s.Budget, s.Objectives = 10, []run.Objective{{Quantile: "p95", LimitSeconds: 5e-3}}
+		if s.Rate != nil {
+			s.Level = level
+		}
+		ph := &run.Phase{Search: &s, Reasons: tt.reasons, Levels: []run.Level{{Rate: 62_400, DurationSeconds: 7.5}}}
+		require.Equal(t, tt.want, Found(ph)[0])
 	}
 }
 
