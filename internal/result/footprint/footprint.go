@@ -9,6 +9,7 @@
 package footprint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -197,10 +198,12 @@ func (f Fields) Rising(items, memory []float64, all float64, nodes int) (is PerI
 	var lines []stat.Line
 	var points []PerItem
 	var ends [2]float64
-	for i, form := range f.forms() {
+	forms := f.forms()
+	for i, form := range forms {
 		var x, y []float64
+		moves := cmp.Or(form.keys, forms[0].keys) // whether there is a table is told by the readings that tell its size
 		for i, n := range items {
-			if n > 0 && (form.keys == nil || form.keys.settled(n/float64(nodes))) && (len(x) == 0 || n > x[len(x)-1]) {
+			if n > 0 && (moves == nil || moves.settled(n/float64(nodes))) && (len(x) == 0 || n > x[len(x)-1]) {
 				x, y = append(x, n), append(y, memory[i])
 			}
 		}
