@@ -23,6 +23,7 @@ type queues struct {
 	client   float64                    // the generator offers no more; 0: any rate
 	stall    float64                    // probability that a level has a pause of ten times the limit
 	spaced   bool                       // ops arrive at even intervals
+	later    float64                    // factor of service times in the second half of a search; 0: none
 	spoil    float64                    // probability that the generator spoils a level
 	bound    float64                    // of searches with spoiled levels, the largest share that may end bound by the client
 	cover    float64                    // least share of intervals that contain the truth
@@ -128,7 +129,7 @@ func (z queues) truth(ops float64) float64 {
 }
 
 // search carries a search out.
-func (z *queues) search(r *rand.Rand, budget float64) ([]Try, Found) {
+func (z queues) search(r *rand.Rand, budget float64) ([]Try, Found) {
 	closed := float64(z.servers) / z.mean * 0.98
 	if z.refuse > 0 {
 		closed = z.refuse
@@ -142,6 +143,9 @@ func (z *queues) search(r *rand.Rand, budget float64) ([]Try, Found) {
 		next, end := b.Next(tries, spent)
 		if end != GoOn || spent+next.Seconds > budget {
 			return tries, b.Sum(tries)
+		}
+		if z.later > 0 && spent > budget/2 {
+			z.mean, z.later = z.mean*z.later, 0
 		}
 		t := z.level(r, next.Rate, next.Seconds)
 		t.Aim = next.Aim
@@ -232,6 +236,20 @@ func TestSearchesCoverTheTruth(t *testing.T) {
 			require.GreaterOrEqual(t, float64(again), 0.85*float64(answers))
 		})
 	}
+}
+
+// A server that slows down in mid-search, or dies, is not credited with what it held before. Nor does a search begin what its budget has no time for.
+func TestSearchesOfServersThatChange(t *testing.T) {
+	for _, factor := range []float64{1.5, 2, 1e4} {
+		z := queues{name: "M/D/1", servers: 1, mean: 1e-4, service: constant, q: 0.95, limit: 5e-3, later: factor}
+		for seed := range 10 {
+			if tries, f := z.search(rand.New(rand.NewPCG(uint64(seed), 1)), 60); f.Held >= 0 {
+				require.LessOrEqual(t, tries[f.Held].Rate, 1e4/factor, "search %d, factor %g", seed, factor)
+			}
+		}
+	}
+	_, end := Bounds{From: 1, To: 1e9, Precision: 0.05, Budget: 1, Limit: 5e-3, Least: 1}.Next([]Try{{Rate: 1e4, Outcome: Closed, Seconds: 1}, {Rate: 1250, Seconds: 1}}, 2)
+	require.Equal(t, Spent, end)
 }
 
 // share returns a quantile of values; NaN of none.
