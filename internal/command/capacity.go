@@ -176,7 +176,7 @@ func (f *quickFlags) written(cmd *cobra.Command, q *quick) (*plan.Plan, error) {
 
 // kept reads the plan that was written, and keeps its text where --plan says. It returns nil if that is all that --plan asks for.
 func (f *quickFlags) kept(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
-	p, err := f.resolve(cmd, text)
+	p, err := f.read(text).plan(cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
@@ -244,12 +244,12 @@ func slowed(p *plan.Plan, result *run.Run) (again bool) {
 	return true
 }
 
-// resolve reads the plan that was written.
-func (f *quickFlags) resolve(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
+// read reads the plan that was written.
+func (f *quickFlags) read(text []byte) *planText {
 	name := "the plan for " + f.command
 	t := &planText{path: name, named: newNamedFiles("."), sources: map[string][]byte{name: text}}
 	t.file, t.diags = plan.Parse(text, name, drivers.All())
-	return t.plan(cmd.ErrOrStderr())
+	return t
 }
 
 // secretOf finds the password, and puts it where the plan looks it up.

@@ -22,7 +22,6 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
-	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -201,16 +200,17 @@ func (f *sightFlags) tell(w io.Writer, t *runner.Trial) error {
 		}
 		return nil
 	}
-	see, err := dialect.ParseShare(f.see)
-	if err != nil || see <= 0 {
-		return fmt.Errorf("--see %q: write a percentage above 0, such as 3%%", f.see)
+	see, err := shareOf("--see", f.see)
+	if err != nil {
+		return err
 	}
 	var spread float64
 	if f.spread != "" {
-		if spread, err = dialect.ParseShare(f.spread); err != nil || spread <= 0 {
-			return fmt.Errorf("--spread %q: write a percentage above 0, such as 2%%", f.spread)
-		}
-	} else if spread, err = lastSpread(t.Baseline().Name); err != nil {
+		spread, err = shareOf("--spread", f.spread)
+	} else {
+		spread, err = lastSpread(t.Baseline().Name)
+	}
+	if err != nil {
 		return err
 	}
 	const most = 1000 // of repeat

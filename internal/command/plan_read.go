@@ -168,7 +168,7 @@ func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 // gate puts the flag's gate before the experiment, and checks the one that it has.
 func (t *planText) gate(all *runner.Trial) error {
 	if t.worse != "" {
-		worse, err := worseOf(t.worse)
+		worse, err := shareOf("--worse", t.worse)
 		if err != nil {
 			return err
 		}
@@ -188,13 +188,13 @@ func (t *planText) gate(all *runner.Trial) error {
 	return nil
 }
 
-// worseOf reads the limit of a gate.
-func worseOf(text string) (float64, error) {
-	worse, err := dialect.ParseShare(text)
-	if err != nil || worse <= 0 || worse >= 1 {
-		return 0, fmt.Errorf("--worse %q: write a percentage above 0 and below 100, such as 3%%", text)
+// shareOf reads a flag's share, of more than nothing and less than all.
+func shareOf(flag, text string) (float64, error) {
+	share, err := dialect.ParseShare(text)
+	if err != nil || share <= 0 || share >= 1 {
+		return 0, fmt.Errorf("%s %q: write a percentage above 0 and below 100, such as 3%%", flag, text)
 	}
-	return worse, nil
+	return share, nil
 }
 
 // variants resolves each variant. It reports an error that all of them have once, and any other with the names of the variants that have it.

@@ -96,7 +96,7 @@ func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
 	worse := 0.0
 	switch {
 	case f.worse != "":
-		if worse, err = worseOf(f.worse); err != nil {
+		if worse, err = shareOf("--worse", f.worse); err != nil {
 			return err
 		}
 	case f.metric != "":

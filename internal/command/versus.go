@@ -17,9 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/servers"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // sides are the variants of a plan of versus. Texts include their quotes.
@@ -169,9 +167,6 @@ func (f *quickFlags) trial(cmd *cobra.Command, a *address, s *sides) (*runner.Tr
 		return nil, nil, err
 	}
 	q.bytes = int64(p.Datasets[0].Values.Size)
-	name := "the plan for " + f.command
-	read := &planText{path: name, named: newNamedFiles("."), sources: map[string][]byte{name: text}}
-	read.file, read.diags = plan.Parse(text, name, drivers.All())
-	t, err := read.trial(cmd.ErrOrStderr())
+	t, err := f.read(text).trial(cmd.ErrOrStderr())
 	return t, q, err
 }

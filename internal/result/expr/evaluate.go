@@ -136,11 +136,11 @@ func known(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (ok *boo
 		return &is, ""
 	}
 	for _, path := range expr.Variables() {
-		ph, figure := figureAt(path, r)
-		bound := reason.Bound("")
-		if ph != nil {
-			bound = ph.Bound(figure)
+		steps := stepsOf(path)
+		if len(steps) < 3 || steps[0] != "phase" || r.Phase[steps[1]] == nil {
+			continue
 		}
+		bound := r.Phase[steps[1]].Bound(strings.Join(steps[2:], "."))
 		if bound == "" {
 			continue
 		}
@@ -161,17 +161,13 @@ func known(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (ok *boo
 	return &is, ""
 }
 
-// figureAt returns the phase of a figure, and its path in that; nil if it is of none.
-func figureAt(path hcl.Traversal, r *run.Run) (ph *run.Phase, figure string) {
-	var steps []string
+// stepsOf returns the names and indices of a path.
+func stepsOf(path hcl.Traversal) (steps []string) {
 	for _, step := range path {
 		name, _ := nameOf(step)
 		steps = append(steps, name)
 	}
-	if len(steps) < 3 || steps[0] != "phase" {
-		return nil, ""
-	}
-	return r.Phase[steps[1]], strings.Join(steps[2:], ".")
+	return steps
 }
 
 // look returns the quantities that an expression names with their values. null is an empty cell with the reason of the first null among them.
@@ -216,11 +212,7 @@ func zeroDivisor(expr hclsyntax.Expression, ctx *hcl.EvalContext) (zero hclsynta
 }
 
 func whyNull(path hcl.Traversal, r *run.Run) run.Cell {
-	var steps []string
-	for _, step := range path {
-		name, _ := nameOf(step)
-		steps = append(steps, name)
-	}
+	steps := stepsOf(path)
 	last := steps[len(steps)-1]
 	if _, quantile := quantity.Quantile(last); quantile {
 		if why := r.Why(append(slices.Clone(steps[:len(steps)-1]), "quantiles", last)...).Text; why != "" {
