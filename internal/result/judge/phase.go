@@ -148,7 +148,7 @@ func nothingConfirmed(p *plan.Plan, ph *plan.Phase, m Measured) (r *phase, d dou
 	r = figuresOf(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
 	lowest := m.Levels[0]
 	for _, l := range m.Levels {
-		if lowest.outcome == Closed || l.outcome != Closed && l.Rate < lowest.Rate {
+		if lowest.outcome == Closed || l.outcome != Closed && l.Rate <= lowest.Rate {
 			lowest = l
 		}
 	}

@@ -101,10 +101,12 @@ func (b Bounds) Next(tries []Try, spent float64) (next Try, end End) {
 	s := b.state(tries)
 	s.left = b.Budget - spent
 	s.over = max(0, spent-s.tried) / float64(len(tries))
-	if s.best >= s.To {
+	switch {
+	case s.best >= s.To:
 		return Try{}, AtTo
-	}
-	if s.held == s.To && s.ceiling > s.To {
+	case s.ceiling <= s.From:
+		return Try{}, BelowFrom
+	case s.held == s.To && s.ceiling > s.To:
 		return Try{Rate: s.To, Aim: Confirm, Seconds: s.long(s.To)}, GoOn
 	}
 	if rate, more := s.seek(spent); more {

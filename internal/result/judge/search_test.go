@@ -248,8 +248,12 @@ func TestSearchesOfServersThatChange(t *testing.T) {
 			}
 		}
 	}
-	_, end := Bounds{From: 1, To: 1e9, Precision: 0.05, Budget: 1, Limit: 5e-3, Least: 1}.Next([]Try{{Rate: 1e4, Outcome: Closed, Seconds: 1}, {Rate: 1250, Seconds: 1}}, 2)
+	b := Bounds{From: 1250, To: 1e9, Precision: 0.05, Budget: 1, Limit: 5e-3, Least: 1}
+	tries := []Try{{Rate: 1e4, Outcome: Closed, Seconds: 1}, {Rate: 1250, Seconds: 1}}
+	_, end := b.Next(tries, 2)
 	require.Equal(t, Spent, end)
+	_, end = b.Next(append(tries, Try{Rate: 1250, Outcome: Failed, Aim: Confirm, Seconds: 1}), 3)
+	require.Equal(t, BelowFrom, end, "a long level at from failed")
 }
 
 // share returns a quantile of values; NaN of none.
