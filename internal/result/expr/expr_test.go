@@ -390,6 +390,7 @@ func TestABoundDecidesOnOneSideOnly(t *testing.T) {
 		`phase.get.op.get.response.p99 < duration("10us") && phase.get.op.get.ok < 5`:   &no,
 		`phase.get.op.get.response.p99 < duration("10us") && phase.get.op.get.ok > 5`:   nil,
 		`phase.get.op.get.response.p99 < duration("10us") || (phase.get.op.get.ok > 5)`: &yes,
+		`phase.get.op.get.response.count > 5`:                                           &yes,
 		`phase.get.op.get.service.p99 < duration("10us")`:                               &no,
 	} {
 		p := testPlan(that)

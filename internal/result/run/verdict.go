@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
 )
 
@@ -71,9 +72,11 @@ func (p *Phase) ValidityOf(path string) Validity {
 
 // Bound says whether the figure at a path relative to the phase stands as a bound: every reason that touches it leaves one, and the same.
 func (p *Phase) Bound(path string) (is reason.Bound) {
+	last := path[strings.LastIndexByte(path, '.')+1:]
+	_, quantile := quantity.Quantile(last)
 	of := map[reason.Bound]bool{
 		reason.AtLeast: path == "search.rate",
-		reason.AtMost:  strings.Contains(path, ".response.") && !strings.HasSuffix(path, ".sd"),
+		reason.AtMost:  strings.Contains(path, ".response.") && (quantile || slices.Contains([]string{"min", "mean", "max"}, last)),
 	}
 	for _, why := range p.Reasons {
 		if !slices.ContainsFunc(why.Touches, func(t string) bool { return touches(t, path) }) {
