@@ -60,7 +60,7 @@ func addFields(attrs map[string]cty.Type, t reflect.Type, path []string, p *plan
 		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
 		case f.Anonymous:
 			addFields(attrs, f.Type, path, p)
-		case f.IsExported():
+		case f.IsExported() && name != "-":
 			attrs[name] = typeOf(f.Type, append(path, name), p)
 		}
 	}
