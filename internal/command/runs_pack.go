@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -77,6 +78,9 @@ overwritten.`,
 			}
 			not := map[string]string{} // why a run was not verified
 			added, there, err := rundir.Import(root, in, most*mib, func(root, id string) (string, error) {
+				if rundir.StartOf(id).After(time.Now().Add(24 * time.Hour)) {
+					return "", errors.New("its ID is more than a day ahead of this machine's clock")
+				}
 				checked, err := verified(root, id)
 				not[id] = checked.not
 				return checked.not, err

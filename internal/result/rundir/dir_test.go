@@ -285,9 +285,9 @@ func TestNewID(t *testing.T) {
 		id := NewID(at, plan)
 		require.Regexp(t, "^20261120T173438Z-"+want+"-[0-9a-f]{4}$", id)
 		require.NoError(t, checkID(id))
-		require.Equal(t, start, startOf(id))
+		require.Equal(t, start, StartOf(id))
 	}
-	require.Zero(t, startOf("other"))
+	require.Zero(t, StartOf("other"))
 }
 
 func TestDefaultRoot(t *testing.T) {

@@ -109,7 +109,7 @@ func summarizeExperiment(root, id string) (run.Summary, bool) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return run.Summary{}, false
 	}
-	s := run.Summary{Header: run.Header{ID: id, StartedAt: startOf(id)}}
+	s := run.Summary{Header: run.Header{ID: id, StartedAt: StartOf(id)}}
 	if err != nil {
 		s.Unfinished = errors.Unwrap(err).Error()
 		return s, true

@@ -49,7 +49,7 @@ func summarize(root, id string) run.Summary {
 		s.ID = id // the directory may have been renamed
 		return s
 	}
-	s = run.Summary{Header: run.Header{ID: id, StartedAt: startOf(id)}, Unfinished: err.Error()}
+	s = run.Summary{Header: run.Header{ID: id, StartedAt: StartOf(id)}, Unfinished: err.Error()}
 	if errors.Is(err, fs.ErrNotExist) {
 		s.Unfinished = "no result yet"
 	}

@@ -56,8 +56,8 @@ func checkID(id string) error {
 	return nil
 }
 
-// startOf returns the time in an ID, if there is one.
-func startOf(id string) time.Time {
+// StartOf returns the time in an ID; zero if there is none.
+func StartOf(id string) time.Time {
 	first, _, _ := strings.Cut(id, "-")
 	t, err := time.Parse(stamp, first)
 	if err != nil {
