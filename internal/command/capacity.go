@@ -27,6 +27,7 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/internal/target/drivers/web"
 	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -116,7 +117,7 @@ func (f *quickFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.sessions, "sessions", 0, "open `N` sessions, each with a connection (default: 50; 16 for postgres)")
 	set.IntVar(&f.pipeline, "pipeline", 1, "let each session have `N` ops in flight")
 	set.StringVar(&f.user, "user", "", "log in as user `NAME`")
-	set.StringArrayVar(&f.headers, "header", nil, "add a header to each HTTP request: `NAME: VALUE`; repeatable")
+	set.StringArrayVar(&f.headers, "header", nil, "add a header to each HTTP request: `NAME: VALUE`; repeatable. Unless its name is harmless, as Accept is, the plan has {secret.HEADER_NAME} for the value")
 	set.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// and https:// (default: the system's)")
 	set.StringVar(&f.password, "password-file", "", "read the password from `FILE` (default: LOADGEN_SECRET_TARGET in the environment)")
 	set.BoolVar(&f.shared, "shared", false, "load a server that holds other keys or is in use by others")
@@ -180,6 +181,7 @@ func (f *quickFlags) kept(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	fmt.Fprint(cmd.ErrOrStderr(), exposed(p))
 	switch f.plan {
 	case "":
 	case standard:
@@ -304,6 +306,9 @@ type weight struct {
 // objective is a limit of response times.
 type objective struct{ Op, Quantile, Limit string }
 
+// notInNames matches what the name of a secret has none of.
+var notInNames = regexp.MustCompile(`[^A-Z0-9_]`)
+
 // quoted returns text as HCL writes it.
 func quoted(text string) string {
 	if text == "" {
@@ -361,9 +366,17 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	for _, text := range f.headers {
 		name, value, ok := strings.Cut(text, ":")
 		if !ok {
-			return nil, fmt.Errorf("--header %q: write NAME: VALUE, such as Accept: text/html", text)
+			return nil, fmt.Errorf("--header %.20q: write NAME: VALUE, such as Accept: text/html", text)
 		}
-		q.Headers = append(q.Headers, header{quoted(strings.TrimSpace(name)), quoted(escaped(strings.TrimSpace(value)))})
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if value = escaped(value); !web.Harmless(name) {
+			key := "HEADER_" + notInNames.ReplaceAllString(strings.ToUpper(name), "_")
+			if err := os.Setenv("LOADGEN_SECRET_"+key, strings.TrimSpace(text[strings.Index(text, ":")+1:])); err != nil {
+				return nil, fmt.Errorf("--header %s: %w", name, err)
+			}
+			value = "{secret." + key + "}"
+		}
+		q.Headers = append(q.Headers, header{quoted(name), quoted(value)})
 	}
 	if f.command == "capacity" {
 		if q.SLOs, err = objectivesOf(f.slo, a.driver); err != nil {

@@ -3,10 +3,13 @@ package command_test
 import (
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -217,6 +220,41 @@ func mute(t *testing.T, full bool) (addr string) {
 		}
 		t.Cleanup(func() { conn.Close() })
 	}
+}
+
+// TestHeadersAreSecrets which arrive, and are in nothing that is kept; the plan that is kept reads them from the environment.
+func TestHeadersAreSecrets(t *testing.T) {
+	t.Parallel()
+	var wrong atomic.Uint64
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/page" && (r.Header.Get("Authorization") != "Bearer "+canary+"{}" || r.Header.Get("Accept") != "text/html") {
+			wrong.Add(1)
+		}
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	path, runs := filepath.Join(dir, "plan.hcl"), filepath.Join(dir, "runs")
+	p := start(t, command(t, "bench", server.URL+"/page", "--header", "Authorization: Bearer "+canary+"{}", "--header", "Accept: text/html",
+		"--sessions", "1", "--duration", "1s", "--plan", path, "--runs", runs, "--report", filepath.Join(dir, "page.html")))
+	p.wait(time.Minute)
+	require.Zero(t, wrong.Load())
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		require.NotContains(t, string(text), canary, path)
+		return err
+	}))
+	require.NotContains(t, p.stdout.String()+p.stderr.String(), canary)
+	again := command(t, "run", path, "--runs", runs)
+	said, _ := again.CombinedOutput()
+	require.Contains(t, string(said), "LOADGEN_SECRET_HEADER_AUTHORIZATION is not set")
+	again = command(t, "run", path, "--runs", runs)
+	again.Env = append(again.Environ(), "LOADGEN_SECRET_HEADER_AUTHORIZATION=Bearer "+canary+"{}")
+	said, _ = again.CombinedOutput()
+	require.Contains(t, string(said), "bench", "%s", said)
+	require.Zero(t, wrong.Load())
 }
 
 // TestCleanOfAnImportedRun deletes others' keys only after a yes, and sends a secret only where --secret says.

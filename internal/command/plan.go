@@ -342,6 +342,7 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	}
 	fmt.Fprintf(&b, "Metrics (--http): %d series on the coordinator's page and %d more for each worker; %d on a worker's own page.\n",
 		prom.Series(p, 0), prom.Series(p, 1)-prom.Series(p, 0), prom.PartSeries(p))
+	b.WriteString(exposed(p))
 	for i, ph := range p.Phases {
 		warn(&b, p, ph, here)
 		if kept != nil && kept[i].Short != nil {

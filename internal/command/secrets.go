@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/policy"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // bindings say where each secret may be sent: the values of --secret.
@@ -62,6 +63,19 @@ func (b *bindings) allow(foreign bool) engine.Allow {
 		place := policy.TextOf(to, socket)
 		return fmt.Errorf("it is not to go to %s: to let it, start the worker with --secret %s=%s", place, name, place)
 	}
+}
+
+// exposed warns of what looks like a secret in a plan.
+func exposed(p *plan.Plan) string {
+	var b strings.Builder
+	for _, t := range p.Targets {
+		for _, o := range t.Ops {
+			if f, ok := o.Form.(interface{ Exposed() []string }); ok && len(f.Exposed()) > 0 {
+				fmt.Fprintf(&b, "\nWarning: target %q: op %q: %s: if that is a secret, write {secret.NAME} in a header: plans are kept.\n", t.Name, o.Name, strings.Join(f.Exposed(), ", "))
+			}
+		}
+	}
+	return b.String()
 }
 
 // environmentSecrets looks up secrets in this process's environment.

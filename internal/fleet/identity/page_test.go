@@ -100,7 +100,7 @@ func TestPageOnTheLoopback(t *testing.T) {
 	require.Regexp(t, `^metrics at http://127\.0\.0\.1:\d+/metrics\n$`, d.Words())
 	for host, code := range map[string]int{
 		"127.0.0.1": 200, "localhost:9": 200, "LOCALHOST.": 200, "[::1]": 200, "[::1]:9": 200, "127.9.9.9": 200, "proxy.example:443": 200,
-		"evil.example": 403, "evil.example:9464": 403, "10.0.0.1": 403, "[::ffff:10.0.0.1]:1": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example": 403, "proxy.example.evil": 403, "[": 403,
+		"evil.example": 403, "evil.example:9464": 403, "10.0.0.1": 403, "[::ffff:10.0.0.1]:1": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example": 403, "proxy.example.evil": 403, "[": 403, "localhost:9.evil.example": 403, "[::1].evil.example": 403,
 	} {
 		require.Equal(t, code, d.code("GET", "/metrics", "Host", host), host)
 	}

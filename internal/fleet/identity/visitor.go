@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -128,9 +129,12 @@ func (p *Door) knows(cookie string) bool {
 // goesBy says whether a Host header (RFC 9110, section 7.2: a host and an optional port) names the page. Addresses do too, since nobody can give them
 // to another machine; on the loopback, only the page's own.
 func (p *Door) goesBy(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil { // another name may stand there
+			return false
+		}
 		host = name
-	} else if name, ok := strings.CutPrefix(host, "["); ok {
+	} else if name, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(name, "]") {
 		host = strings.TrimSuffix(name, "]")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {

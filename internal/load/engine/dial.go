@@ -17,7 +17,7 @@ func Dial(ctx context.Context, t *plan.Target, addr string, open func(path strin
 	if err != nil {
 		return nil, err
 	}
-	c.Allow = e.allowance(t.Config)
+	c.Allow = e.allowance(t)
 	end := sockets.NewEndpoint("", addr)
 	return c.To(ctx, &end)
 }

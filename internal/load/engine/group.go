@@ -150,7 +150,7 @@ func (g *group) reachOne(ctx context.Context, e *Engine, x *side) (err error) {
 	if x.connect, err = sockets.NewConnector(e.dial, e.readUntil(ctx), x.target.TLS); err != nil {
 		return err
 	}
-	x.connect.Allow = e.allowance(x.target.Config)
+	x.connect.Allow = e.allowance(x.target)
 	if c, ok := clustered(x.target, x.driver); ok && g.sessions > 0 {
 		return x.discover(ctx, c)
 	}

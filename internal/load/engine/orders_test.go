@@ -178,7 +178,7 @@ func TestWhatMayGoWhere(t *testing.T) {
 	refused := errors.New("not there")
 	to := netip.MustParseAddrPort("127.0.0.1:7001")
 	e := New(Config{})
-	require.Nil(t, e.allowance(config), "nothing bounds secrets")
+	require.Nil(t, e.allowance(&plan.Target{Config: config}), "nothing bounds secrets")
 	var asked []string
 	e.cfg.Allow = func(secret string, at netip.AddrPort, _ string) error {
 		require.Equal(t, to, at)
@@ -187,18 +187,18 @@ func TestWhatMayGoWhere(t *testing.T) {
 		}
 		return nil
 	}
-	require.Nil(t, e.allowance(struct{ Depth int }{}), "there is no secret")
-	err := e.allowance(config)(to, "")
+	require.Nil(t, e.allowance(&plan.Target{Config: struct{ Depth int }{}}), "there is no secret")
+	err := e.allowance(&plan.Target{Config: config})(to, "")
 	require.ErrorIs(t, err, refused)
 	require.ErrorContains(t, err, `secret "password": `)
 	require.Equal(t, []string{"user", "password"}, asked)
-	require.NoError(t, e.allowance(struct{ User driver.Secret }{config.User})(to, ""))
+	require.NoError(t, e.allowance(&plan.Target{Config: struct{ User driver.Secret }{config.User}})(to, ""))
 	e.cfg.Allow = nil
 	e.cfg.Policy = new(policy.Policy)
-	require.ErrorContains(t, e.allowance(config)(to, ""), "127.0.0.1:7001", "the policy is asked of what has no secret, too")
+	require.ErrorContains(t, e.allowance(&plan.Target{Config: config})(to, ""), "127.0.0.1:7001", "the policy is asked of what has no secret, too")
 	asked = nil
 	e.cfg.Allow = func(string, netip.AddrPort, string) error { return refused }
-	require.ErrorContains(t, e.allowance(config)(to, ""), "127.0.0.1:7001")
+	require.ErrorContains(t, e.allowance(&plan.Target{Config: config})(to, ""), "127.0.0.1:7001")
 	require.Empty(t, asked, "the policy comes before secrets")
 }
 

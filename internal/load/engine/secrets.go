@@ -14,10 +14,10 @@ import (
 type Allow func(secret string, to netip.AddrPort, socket string) error
 
 // allowance returns a function that checks a target's connection before anything is sent on it; nil if there is nothing to check.
-func (e *Engine) allowance(config any) func(to netip.AddrPort, socket string) error {
+func (e *Engine) allowance(t *plan.Target) func(to netip.AddrPort, socket string) error {
 	var names []string
 	if e.cfg.Allow != nil {
-		names = secretsOf(reflect.ValueOf(config))
+		names = secretsOf(reflect.ValueOf(t))
 	}
 	if e.cfg.Policy == nil && len(names) == 0 {
 		return nil
@@ -39,13 +39,13 @@ func (e *Engine) allowance(config any) func(to netip.AddrPort, socket string) er
 func Secrets(p *plan.Plan) []string {
 	var names []string
 	for _, t := range p.Targets {
-		names = append(names, secretsOf(reflect.ValueOf(t.Config))...)
+		names = append(names, secretsOf(reflect.ValueOf(t))...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// secretsOf lists the secrets that a driver's config names.
+// secretsOf lists the secrets that a target names: in its config, and where its ops word requests that hold some.
 func secretsOf(v reflect.Value) (names []string) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -59,6 +59,9 @@ func secretsOf(v reflect.Value) (names []string) {
 	case reflect.Struct:
 		if s, ok := reflect.TypeAssert[driver.Secret](v); ok {
 			return []string{s.Name}
+		}
+		if r, ok := reflect.TypeAssert[interface{ Secrets() []string }](v); ok {
+			return r.Secrets()
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {

@@ -63,7 +63,7 @@ type client struct {
 }
 
 // word compiles the wordings: the plan's forms, and the usual forms for the other verbs.
-func (c *client) word(forms []driver.Form) error {
+func (c *client) word(forms []driver.Form, secrets func(string) (string, error)) error {
 	for v, usual := range usual {
 		w, err := compile(usual, driver.Verb(v))
 		if err != nil {
@@ -75,6 +75,10 @@ func (c *client) word(forms []driver.Form) error {
 		words, ok := f.Words.(*Form)
 		if !ok {
 			return fmt.Errorf("web: op %q is a %T, want a *web.Form", f.Name, f.Words)
+		}
+		words, err := words.disclosed(secrets)
+		if err != nil {
+			return fmt.Errorf("op %q: %w", f.Name, err)
 		}
 		w, err := compile(words, f.Verb)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,64 @@ type Request struct {
 	Path    string            `hcl:"path,optional" json:"path"` // a template, including any query; the text of a placeholder is escaped
 	Headers map[string]string `hcl:"headers,optional" json:"headers,omitempty"`
 	Body    string            `hcl:"body,optional" json:"body,omitempty"`
+}
+
+// secretIn matches what stands for a secret in the value of a header.
+var secretIn = regexp.MustCompile(`\{secret\.([A-Z][A-Z0-9_]{0,63})\}`)
+
+// Secrets lists the secrets that headers name.
+func (r Request) Secrets() (names []string) {
+	for _, text := range r.Headers {
+		for _, match := range secretIn.FindAllStringSubmatch(text, -1) {
+			names = append(names, match[1])
+		}
+	}
+	return names
+}
+
+// harmless matches headers whose values are no secrets, and tokenIn a query that looks like one.
+var (
+	harmless = regexp.MustCompile(`(?i)^(accept|accept-.*|content-type|content-language|user-agent|range|if-.*|cache-control|pragma|origin|referer|dnt)$`)
+	tokenIn  = regexp.MustCompile(`(?i)[?&]([a-z_.-]*(?:token|secret|passw|apikey|api_key|access_key|signature))=[^&{]`)
+	private  = regexp.MustCompile(`(?i)auth|cookie|token|secret|passw|key|session`)
+)
+
+// Harmless says whether the value of a header is no secret.
+func Harmless(name string) bool { return harmless.MatchString(name) }
+
+// Exposed names the headers and query parameters that look like secrets and are in clear.
+func (f *Form) Exposed() (names []string) {
+	r := f.Request
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		if private.MatchString(name) && !harmless.MatchString(name) && !secretIn.MatchString(r.Headers[name]) {
+			names = append(names, "header "+name)
+		}
+	}
+	for _, match := range tokenIn.FindAllStringSubmatch(r.Path, -1) {
+		names = append(names, match[1]+" in the path")
+	}
+	return names
+}
+
+// disclosed returns the form with the secrets that its headers name.
+func (f *Form) disclosed(lookUp func(name string) (string, error)) (*Form, error) {
+	if len(f.Request.Secrets()) == 0 {
+		return f, nil
+	}
+	own, wrong := *f, error(nil)
+	own.Request.Headers = maps.Clone(f.Request.Headers)
+	for header, text := range own.Request.Headers {
+		own.Request.Headers[header] = secretIn.ReplaceAllStringFunc(text, func(match string) string {
+			name := secretIn.FindStringSubmatch(match)[1]
+			secret, err := lookUp(name)
+			if err == nil && (!plain(secret) || len(secret) > mostText/2) {
+				err = fmt.Errorf("secret %q holds what no header may: write printable characters on one line", name)
+			}
+			wrong = errors.Join(wrong, err)
+			return strings.NewReplacer("{", "{{", "}", "}}").Replace(secret)
+		})
+	}
+	return &own, wrong
 }
 
 // Expect says which statuses mean which outcome. Each list replaces the usual one.
@@ -173,7 +232,7 @@ func readHeaders(all map[string]string, parse func(attribute, text string) form.
 		case len(text) > mostText || !plain(text):
 			wrong("headers has %.60q for %q: write printable ASCII characters, at most %d", text, name, mostText)
 		default:
-			t := parse("headers", text)
+			t := parse("headers", secretIn.ReplaceAllString(text, "{$0}")) // as text: it is looked up where the load runs
 			if t.Count(form.Value) > 0 {
 				wrong("headers has {value} for %q: write it in the body: a header has no room for it", name)
 			}

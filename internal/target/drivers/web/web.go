@@ -99,7 +99,7 @@ func (Driver) Dial(ctx context.Context, link driver.Link) (driver.Session, error
 		return nil, err
 	}
 	c := &client{dial: link.Dial, run: link.Run, host: host(cfg, link.Endpoint), authorization: authorization, most: int(cfg.MaxBody), values: link.Values, room: link.Room}
-	if err := c.word(link.Forms); err != nil {
+	if err := c.word(link.Forms, link.Secrets); err != nil {
 		return nil, err
 	}
 	return c, c.connect(ctx)
