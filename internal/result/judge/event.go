@@ -1,10 +1,13 @@
 package judge
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -14,6 +17,11 @@ const (
 	recoveredFor     = 3    // as many seconds in a row, each about as good as those before the event, are a recovery
 	recoveredRate    = 0.90 // share of the rate before the event that is about as good
 	recoveredLatency = 1.5  // multiple of the p95 response before it that is about as good
+	recoveredBad     = 0.01 // that many more ops may fail than before it, as a share
+
+	leastEachSecond = 100  // ops without which the p95 of a second says too little
+	mostScatter     = 0.04 // standard deviation of the rate of a second, as a share: with more, seconds fall below recoveredRate by chance
+	ampleSeconds    = 5    // to know that deviation; from fewer, arrivals are taken to be random
 )
 
 // events describes the events of the phase and their effects.
@@ -40,14 +48,26 @@ func (p *phase) events(ph *plan.Phase, m *Measured) {
 			}
 		}
 	}
-	for i := range ph.Events {
+	order := make([]int, len(ph.Events))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(starts[i], starts[j]) })
+	from, to := 0.0, math.Inf(1) // the load is as usual between these
+	for k, i := range order {
 		name, next := ph.Events[i].Name, math.Inf(1)
-		for _, at := range starts {
-			if at > starts[i] {
-				next = min(next, at)
+		for _, j := range order[k+1:] {
+			if starts[j] > starts[i] {
+				next = min(next, starts[j])
 			}
 		}
-		p.event("event."+name, p.Event[name], &aftermath{series: m.Over, rows: rows, next: next, maxBad: ph.MaxBad})
+		e := p.Event[name]
+		p.event("event."+name, e, &aftermath{series: m.Over, rows: rows, from: from, to: min(to, starts[i]), next: next, maxBad: ph.MaxBad})
+		if e.RecoveredSeconds != nil {
+			from = max(from, starts[i]+*e.RecoveredSeconds)
+		} else {
+			to = min(to, starts[i])
+		}
 	}
 }
 
@@ -94,6 +114,8 @@ func (p *phase) event(at string, e *run.Event, a *aftermath) {
 type aftermath struct {
 	series *Series
 	rows   []second // of the plateau
+	from   float64  // when the load had recovered from the event before
+	to     float64  // when this event happened or, if the load has not recovered since, the first one before it
 	next   float64  // when the next event happened
 	maxBad float64
 }
@@ -104,12 +126,15 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 	var before, since []second
 	for _, r := range a.rows {
 		switch {
-		case r.T <= at:
-			before = append(before, r)
-		case r.T <= a.next:
+		case r.T <= a.to:
+			if r.T-r.length >= a.from {
+				before = append(before, r)
+			}
+		case r.T > at && r.T <= a.next:
 			since = append(since, r)
 		}
 	}
+	scatter := scatterOf(before)
 	before = before[max(0, len(before)-beforeEvent):]
 	usual := a.window(&e.Before, before)
 	back := -1
@@ -118,9 +143,11 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 		code, why = reason.TooShort, "no whole second of the load came before it"
 	case !known:
 		code, why = reason.OpsFailed, "ops failed before it, too"
+	case float64(usual.Count())/float64(len(before)) < leastEachSecond || scatter > mostScatter:
+		code, why = reason.TooFew, "by chance alone, seconds differ too much: offer a higher or an even rate"
 	default:
 		code, why = reason.NotRecovered, "the load ended, or the next event happened, first"
-		back = a.recovery(since, *e.Before.Rate, p95)
+		back = a.recovery(since, &e.Before, p95)
 	}
 	if back < 0 {
 		a.window(&e.During, since)
@@ -132,22 +159,39 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 	return "", ""
 }
 
-// recovery returns the first row from which on the load is again about as good as before the event; −1 if there is none.
-func (a *aftermath) recovery(rows []second, rate float64, p95 int64) int {
-	good := 0
-	for i := range rows {
-		t := a.times(rows[i : i+1])
+// scatterOf returns the standard deviation of the rate of some seconds, as a share of the rate.
+func scatterOf(rows []second) float64 {
+	rates := ratesOf(rows)
+	mean := stat.Mean(rates)
+	if len(rows) < ampleSeconds {
+		return 1 / math.Sqrt(mean)
+	}
+	return math.Sqrt(stat.Variance(rates)) / mean
+}
+
+// recovery returns the first row from which on the load is again about as good as before the event, in recoveredFor rows one by one and in all
+// together; −1 if there is none.
+func (a *aftermath) recovery(rows []second, before *run.Window, p95 int64) int {
+	good := func(t *measure.Times, ok uint64, length float64) bool {
 		now, known := t.Quantile(0.95)
-		few := float64(t.Failed) <= a.maxBad*float64(t.Count())
-		if !known || !few || float64(rows[i].OK)/rows[i].length < recoveredRate*rate || float64(now) > recoveredLatency*float64(p95) {
-			good = 0
-			continue
+		bad, n := *before.BadRatio, float64(t.Count())
+		most := min(a.maxBad, bad+recoveredBad) + 3*math.Sqrt(bad*(1-bad)/n)
+		return known && float64(t.Failed) <= most*n && float64(ok)/length >= recoveredRate**before.Rate && float64(now) <= recoveredLatency*float64(p95)
+	}
+	back, row, ok, length := -1, 0, uint64(0), 0.0
+	var all measure.Times
+	for i := len(rows) - 1; i >= 0; i-- {
+		t := a.times(rows[i : i+1])
+		all.Merge(&t)
+		ok, length = ok+rows[i].OK, length+rows[i].length
+		if row++; !good(&t, rows[i].OK, rows[i].length) {
+			row = 0
 		}
-		if good++; good == recoveredFor {
-			return i + 1 - recoveredFor
+		if row >= recoveredFor && good(&all, ok, length) {
+			back = i
 		}
 	}
-	return -1
+	return back
 }
 
 // window fills in the figures of some rows, and returns their response times.

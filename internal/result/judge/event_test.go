@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -75,7 +77,7 @@ func TestAfterAnEvent(t *testing.T) {
 	}
 }
 
-// The load has not recovered while more ops fail than max_bad allows.
+// The load has not recovered while more ops fail than before, or than max_bad allows.
 func TestFailuresAfterAnEvent(t *testing.T) {
 	load, series := measure.NewTotals(origin, len(endpoints)), &Series{}
 	for i := range 20 {
@@ -92,19 +94,95 @@ func TestFailuresAfterAnEvent(t *testing.T) {
 		series.Add(float64(i+1), delta)
 	}
 	load.Span.Session(origin, origin+20e9)
-	for maxBad, recovered := range map[float64]float64{0.01: 4, 0.05: 0} {
+	for maxBad, recovered := range map[float64]float64{0.01: 4, 0.05: 4} {
 		ph := longPhase(20)
 		ph.MaxBad = maxBad
 		ph.Events = []plan.Event{{Name: "a", At: 10 * time.Second, Do: plan.FlushEvent, Target: "one"}}
 		p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: series.Rows(), Over: series, Happened: map[int]*Happening{0: {At: time.Duration(origin) + 10*time.Second, Took: time.Second}}})
 		e := p.Event["a"]
 		require.InDelta(t, recovered, *e.RecoveredSeconds, 1e-6)
-		if recovered > 0 {
-			require.InDelta(t, 0.04, *e.During.BadRatio, 1e-9)
-			require.Zero(t, *e.After.BadRatio)
-		}
+		require.InDelta(t, 0.04, *e.During.BadRatio, 1e-9)
+		require.Zero(t, *e.After.BadRatio)
 		require.Equal(t, 1.0, e.TookSeconds)
 	}
+}
+
+// chance is a load of that many seconds with an event without effect in its middle; each second's ops come at random. With `slow`, they are four times
+// slower until that second; a share `lost` of them times out from the middle on.
+func chance(rng *rand.Rand, seconds int, rate float64, slow int, lost float64) (e *run.Event, code reason.Code) {
+	load, series := measure.NewTotals(origin, len(endpoints)), &Series{}
+	for i := range seconds {
+		delta := measure.NewTotals(origin, len(endpoints))
+		for at := rng.ExpFloat64() / rate; at < 1; at += rng.ExpFloat64() / rate {
+			end, took := origin+int64((float64(i)+at)*1e9), int64(1e6+rng.ExpFloat64()*1e6)
+			s := measure.Sample{}
+			if i >= seconds/2 && rng.Float64() < lost {
+				s.Outcome = driver.Timeout
+			}
+			if i >= seconds/2 && i < slow {
+				took *= 4
+			}
+			s.Due, s.Start, s.End = end-took, end-took, end
+			record(delta, s)
+		}
+		load.Merge(delta)
+		series.Add(float64(i+1), delta)
+	}
+	load.Span.Session(origin, origin+int64(seconds)*1e9)
+	ph := longPhase(seconds)
+	ph.MaxBad = 1
+	ph.Events = []plan.Event{{Name: "a", At: time.Duration(seconds) * time.Second / 2, Do: plan.FlushEvent, Target: "one"}}
+	load.Happened(0, origin+int64(seconds)*1e9/2)
+	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: series.Rows(), Over: series})
+	return p.Event["a"], p.NullCodes["event.a.recovered_seconds"]
+}
+
+// Nothing that chance alone does is taken for a recovery, or for its lack.
+func TestRecoveriesByChance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 49))
+	for _, rate := range []float64{10, 20, 300, 1500} { // an event without effect
+		late := 0
+		for range 100 {
+			if e, code := chance(rng, 20, rate, 0, 0); e.RecoveredSeconds == nil {
+				require.Contains(t, []reason.Code{reason.TooFew, reason.NotRecovered}, code)
+				if code == reason.NotRecovered {
+					late++
+				}
+			} else if *e.RecoveredSeconds > 1 {
+				late++
+			}
+		}
+		require.LessOrEqual(t, late, 5, "at %g/s", rate)
+	}
+	withdrawn, accepted := 0, 0
+	for range 200 {
+		if e, _ := chance(rng, 14, 1500, 10, 0); e.RecoveredSeconds == nil || *e.RecoveredSeconds != 3 {
+			withdrawn++
+		}
+		if e, _ := chance(rng, 14, 1500, 0, 0.04); e.RecoveredSeconds != nil {
+			accepted++
+		}
+	}
+	require.LessOrEqual(t, withdrawn, 2, "true recoveries")
+	require.Zero(t, accepted, "one of 25 nodes is gone for ever")
+}
+
+// What came after an event from which the load has not recovered is not usual.
+func TestBeforeEndsAtTheFirstUnrecoveredEvent(t *testing.T) {
+	load, series := longSeries(30, even, func(i int) int64 {
+		if i > 10 {
+			return 4 * quickly(i)
+		}
+		return quickly(i)
+	})
+	ph := longPhase(30)
+	for i, at := range []time.Duration{10600 * time.Millisecond, 20 * time.Second} {
+		ph.Events = append(ph.Events, plan.Event{Name: string(rune('a' + i)), At: at, Do: plan.FlushEvent, Target: "one"})
+		load.Happened(i, load.Origin+int64(at))
+	}
+	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: series.Rows(), Over: series})
+	require.Equal(t, p.Event["a"].Before, p.Event["b"].Before)
+	require.Nil(t, p.Event["b"].RecoveredSeconds)
 }
 
 // longPhase is an open phase of that many seconds.
