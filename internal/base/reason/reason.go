@@ -18,6 +18,7 @@ const (
 	CacheAway         Code = "cache_away"         // a cache gave no answer, and gets went to its source
 	ClientBound       Code = "client_bound"       // the generator's loop was so busy that the figures measure it, not the target
 	ClocksApart       Code = "clocks_apart"       // the loading workers' clocks are too far apart for the length of the plateau
+	CountsDisagree    Code = "counts_disagree"    // two counts of the same thing differ
 	CpuQuota          Code = "cpu_quota"          // a CPU quota kept the generator from running
 	Drift             Code = "drift"              // rate or response drifted from the beginning to the end
 	Durability        Code = "durability"         // workers wrote with different durability
@@ -58,7 +59,7 @@ const (
 // Counts says whether a doubt is about counts and values, and not about time.
 func (c Code) Counts() bool {
 	switch c {
-	case AllMissed, Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, LostWrites, Unended, Unverified:
+	case AllMissed, CountsDisagree, Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, LostWrites, Unended, Unverified:
 		return true
 	}
 	return false

@@ -134,7 +134,7 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 			since = append(since, r)
 		}
 	}
-	scatter := scatterOf(before)
+	uneven := scattered(before)
 	before = before[max(0, len(before)-beforeEvent):]
 	usual := a.window(&e.Before, before)
 	back := -1
@@ -143,7 +143,7 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 		code, why = reason.TooShort, "no whole second of the load came before it"
 	case !known:
 		code, why = reason.OpsFailed, "ops failed before it, too"
-	case float64(usual.Count())/float64(len(before)) < leastEachSecond || scatter > mostScatter:
+	case float64(usual.Count())/float64(len(before)) < leastEachSecond || uneven:
 		code, why = reason.TooFew, "by chance alone, seconds differ too much: offer a higher or an even rate"
 	default:
 		code, why = reason.NotRecovered, "the load ended, or the next event happened, first"
@@ -159,14 +159,20 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 	return "", ""
 }
 
-// scatterOf returns the standard deviation of the rate of some seconds, as a share of the rate.
-func scatterOf(rows []second) float64 {
+// scattered says whether seconds are so different that chance may move one below recoveredRate. What a few seconds show is inexact: where random
+// arrivals would differ little enough, half as much again is no proof of more.
+func scattered(rows []second) bool {
 	rates := ratesOf(rows)
 	mean := stat.Mean(rates)
+	random := mean*mostScatter*mostScatter < 1
 	if len(rows) < ampleSeconds {
-		return 1 / math.Sqrt(mean)
+		return random
 	}
-	return math.Sqrt(stat.Variance(rates)) / mean
+	most := mostScatter * mean
+	if !random {
+		most *= 1.5
+	}
+	return stat.Variance(rates) > most*most
 }
 
 // recovery returns the first row from which on the load is again about as good as before the event, in recoveredFor rows one by one and in all

@@ -54,6 +54,10 @@ func invariants() []invariant {
 			"the cache is loadgen's own", false, (*phase).cacheAway,
 		},
 		{
+			reason.CountsDisagree, "a cache's loads are no more than the gets that were sent to its source",
+			"the phase has several caches, or batches", false, (*phase).loadsUnsent,
+		},
+		{
 			reason.AllMissed, "some of 100 answered reads find what they ask for",
 			"the phase has `on_miss`; with `expect_hits = 0` it is only a note", false, (*phase).allMissed,
 		},
@@ -146,6 +150,36 @@ func (p *phase) cacheAway() []breach {
 	}
 	return breached(v, append(p.each(rateFigures(), latencyFigures), "cache"), "the cache did not answer %s of %s: the source did, and the figures are in part those of a load without the cache",
 		quantity.Thousands(c.Unavailable), quantity.Count(all, "get"))
+}
+
+// disagreeApart is the share by which two counts of the same thing may differ, as at the moment a connection is lost.
+const disagreeApart = 0.01
+
+// loadsUnsent finds loads of a cache that never asked its source.
+func (p *phase) loadsUnsent() []breach {
+	ph, of := p.counts.phase, ""
+	for _, t := range p.targets() {
+		if source := p.counts.plan.Target(t.Name).Source; source != "" {
+			if of != "" {
+				return nil
+			}
+			of = source
+		}
+	}
+	if p.Cache == nil || of == "" || ph.Batch > 1 {
+		return nil
+	}
+	sent := uint64(0)
+	for i := range p.Requests {
+		if r := &p.Requests[i]; r.Target == of && r.Verb == driver.Get.String() {
+			sent += r.Sent
+		}
+	}
+	if sent == 0 || float64(p.Cache.Loads) <= (1+disagreeApart)*float64(sent) {
+		return nil
+	}
+	return breached(run.Suspect, append(p.each(rateFigures(), latencyFigures), "cache"), "cache.loads is %s, but %s was sent %s: the others did not reach it",
+		quantity.Thousands(p.Cache.Loads), of, quantity.Count(sent, "get"))
 }
 
 // fewReads is how many reads may all miss by chance, or because a load only tries something.

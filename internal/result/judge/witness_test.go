@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // TestTheTableIsExplained compares docs/truth.md with the table of invariants.
@@ -18,4 +21,18 @@ func TestTheTableIsExplained(t *testing.T) {
 		want.WriteString("| " + row.holds + " | [" + string(row.code) + "](reasons.md#" + string(row.code) + ") | " + row.silent + " |\n")
 	}
 	require.Contains(t, string(page), want.String(), "paste it")
+}
+
+// Loads that never reached the source are not loads.
+func TestLoadsBeyondThoseSent(t *testing.T) {
+	for sent, broken := range map[uint64]bool{0: false, 252_798: true, 261_000: false, 270_000: false} {
+		p := &phase{Phase: &run.Phase{}, counts: &counts{phase: &plan.Phase{Batch: 1}, plan: &plan.Plan{Targets: []*plan.Target{{Name: "cached", Source: "db"}, {Name: "db"}}}}}
+		p.Target, p.Others, p.Cache = run.Target{Name: "cached"}, []run.Target{{Name: "db"}}, &run.Cache{Loads: 261_730}
+		p.Requests = []run.Requests{{Target: "db", Verb: "get", Sent: sent}, {Target: "db", Verb: "put", Sent: 9_000}}
+		got := p.loadsUnsent()
+		require.Equal(t, broken, len(got) > 0, sent)
+		if broken {
+			require.Equal(t, "cache.loads is 261,730, but db was sent 252,798 gets: the others did not reach it", got[0].text)
+		}
+	}
 }

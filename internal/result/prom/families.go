@@ -49,6 +49,7 @@ const (
 	cacheLoads
 	cacheLoadTime
 	cacheCoalesced
+	cacheUnavailable
 	cacheUncached
 	cacheEvictions
 	cacheCleared
@@ -132,16 +133,17 @@ var families = [numFamilies]family{
 	endpointRequests: {"loadgen_endpoint_requests_total", counter, "Requests of all ops, by endpoint: answered, or failed (timeout, error and refused).", []string{"run", "phase", "target", "endpoint", "result"}},
 	endpointAway:     {"loadgen_endpoint_away_seconds_total", counter, "Time for which connections that were lost had not been made again, summed over connections: its rate is how many are away.", []string{"run", "phase", "target", "endpoint"}},
 
-	cacheGets:      {"loadgen_cache_gets_total", counter, "Gets that read through a cache and have ended, by result: hit or miss.", []string{"run", "phase", "result"}},
-	cacheHitRatio:  {"loadgen_cache_hit_ratio", gauge, "Share of the phase's gets so far whose value the cache had; NaN before the first.", ofPhase},
-	cacheLoads:     {"loadgen_cache_loads_total", counter, "Gets that missed and asked the source.", ofPhase},
-	cacheLoadTime:  {"loadgen_cache_load_seconds_total", counter, "Time that all loads took together: its rate is how many are under way.", ofPhase},
-	cacheCoalesced: {"loadgen_cache_coalesced_total", counter, "Gets that missed and waited for another get's load.", ofPhase},
-	cacheUncached:  {"loadgen_cache_uncached_total", counter, "Values that the cache refused.", ofPhase},
-	cacheEvictions: {"loadgen_cache_evictions_total", counter, "Entries that made room for others.", ofPhase},
-	cacheCleared:   {"loadgen_cache_cleared_total", counter, "Times that a cache was emptied.", ofPhase},
-	cacheEntries:   {"loadgen_cache_entries", gauge, "Entries in the caches that loadgen keeps.", ofPhase},
-	cacheBytes:     {"loadgen_cache_bytes", gauge, "Bytes of their keys and values.", ofPhase},
+	cacheGets:        {"loadgen_cache_gets_total", counter, "Gets that read through a cache and have ended, by result: hit or miss.", []string{"run", "phase", "result"}},
+	cacheHitRatio:    {"loadgen_cache_hit_ratio", gauge, "Share of the phase's gets so far whose value the cache had; NaN before the first.", ofPhase},
+	cacheLoads:       {"loadgen_cache_loads_total", counter, "Gets that missed and asked the source.", ofPhase},
+	cacheLoadTime:    {"loadgen_cache_load_seconds_total", counter, "Time that all loads took together: its rate is how many are under way.", ofPhase},
+	cacheCoalesced:   {"loadgen_cache_coalesced_total", counter, "Gets that missed and waited for another get's load.", ofPhase},
+	cacheUnavailable: {"loadgen_cache_unavailable_total", counter, "Gets that the cache did not answer; they count as neither hit nor miss.", ofPhase},
+	cacheUncached:    {"loadgen_cache_uncached_total", counter, "Values that the cache refused.", ofPhase},
+	cacheEvictions:   {"loadgen_cache_evictions_total", counter, "Entries that made room for others.", ofPhase},
+	cacheCleared:     {"loadgen_cache_cleared_total", counter, "Times that a cache was emptied.", ofPhase},
+	cacheEntries:     {"loadgen_cache_entries", gauge, "Entries in the caches that loadgen keeps.", ofPhase},
+	cacheBytes:       {"loadgen_cache_bytes", gauge, "Bytes of their keys and values.", ofPhase},
 
 	opsDue:           {"loadgen_ops_due_total", counter, "Ops that the schedule wanted; one that waits for a slot is counted when it starts or is shed.", ofOp},
 	opsEnded:         {"loadgen_ops_total", counter, "Ops that have ended, by outcome; shed ones were never started.", []string{"run", "phase", "op", "outcome"}},

@@ -94,6 +94,7 @@ func (p *phasePage) cache(c *measure.Cache) {
 	p.count(cacheLoads, c.Loads, run, phase)
 	p.number(cacheLoadTime, seconds(float64(c.LoadTime)), run, phase)
 	p.count(cacheCoalesced, c.Coalesced, run, phase)
+	p.count(cacheUnavailable, c.Unavailable, run, phase)
 	p.count(cacheUncached, c.Uncached, run, phase)
 	p.count(cacheEvictions, c.Evictions, run, phase)
 	p.count(cacheCleared, c.Cleared, run, phase)

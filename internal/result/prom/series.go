@@ -16,7 +16,7 @@ const (
 	phaseSeries     = 9
 	setupSeries     = 1 + driver.NumOutcomes
 	endpointSeries  = 3
-	cacheSeries     = 11
+	cacheSeries     = 12
 	opSeries        = 4 + driver.NumOutcomes
 	requestSeries   = 5
 	keySeries       = 1 + driver.NumOutcomes
