@@ -63,53 +63,27 @@ The command writes a plan, shown by --plan, and runs it like loadgen run.`,
 
 // versus compares two servers.
 func (f *quickFlags) versus(cmd *cobra.Command, a, b string) error {
-	const port = "{port}"
 	starts, gated := strings.Contains(a, port), f.worse != ""
 	if starts != strings.Contains(b, port) {
 		return errors.New("one is a command with {port} and the other is not: write two commands, or two addresses")
 	}
-	var at [2]*address
-	var err error
-	words := f.wordsOn(cmd.ErrOrStderr())
-	s := &sides{Variable: "server", A: `"A"`, B: `"B"`, Restart: starts, Worse: quoted(cmp.Or(f.worse, "3%"))}
+	of := f.running
 	if starts {
-		free, err := net.Listen("tcp", "127.0.0.1:0") // a port that nobody has
-		if err != nil {
-			return failed("%w", err)
-		}
-		if err := free.Close(); err != nil {
-			return failed("%w", err)
-		}
-		h, end, err := hook.Servers("server", free.Addr().String(), map[string]string{"A": a, "B": b})
-		if err != nil {
-			return err
-		}
-		defer end()
-		f.allowed = hooks{"server": h}
-		if at[0], err = loadable().parse(free.Addr().String(), f.driver); err != nil {
-			return err
-		}
-	} else {
-		for i, text := range []string{a, b} {
-			if at[i], err = loadable().parse(text, f.driver); err != nil {
-				return fmt.Errorf("%w; or write two commands that start servers at {port}", err)
-			}
-		}
-		if at[0].driver != at[1].driver {
-			return fmt.Errorf("a server of %s and one of %s: write two of a kind", at[0].driver, at[1].driver)
-		}
-		if f.runFlags.budget != 0 {
-			return errors.New("--budget bounds a gate, and servers at addresses are not restarted: leave it out, or write commands that start them at {port}")
-		}
-		s.Variable, s.A, s.B = "endpoint", quoted(at[0].endpoint), quoted(at[1].endpoint)
+		of = f.started
 	}
-	if err := errors.Join(f.checkProgress(), f.checkOutputs(), f.loops.check(), f.secretOf(at[0], words)); err != nil {
+	at, s, end, err := of(a, b)
+	if err != nil {
+		return err
+	}
+	defer end()
+	words := f.wordsOn(cmd.ErrOrStderr())
+	if err := errors.Join(f.checkProgress(), f.checkOutputs(), f.loops.check(), f.secretOf(at, words)); err != nil {
 		return err
 	}
 	if f.labels, err = parseLabels(f.labelTexts); err != nil {
 		return err
 	}
-	t, q, err := f.trial(cmd, at[0], s)
+	t, q, err := f.trial(cmd, at, s)
 	if err != nil || t == nil {
 		return err
 	}
@@ -120,22 +94,71 @@ func (f *quickFlags) versus(cmd *cobra.Command, a, b string) error {
 			}
 		}
 	}
-	t.Budget = f.runFlags.budget
+	t.Budget, f.worse = f.runFlags.budget, ""
+	complete := true
 	f.show = func(w io.Writer, x *run.Experiment, _ report.Options) error {
 		answer := strings.Join(tables.Answers(x), " ")
-		if !starts {
+		if complete = x.Verdict.Completeness == run.Complete; !starts {
 			answer += " The servers were not restarted: a restart alone may make such a difference."
 		}
 		_, err := fmt.Fprintf(w, "%s\nThe whole report: loadgen report %s\n", answer, x.ID)
 		return err
 	}
-	f.worse = ""
 	err = f.runFlags.experiment(cmd, t)
+	for _, p := range t.Plans {
+		if !complete && !starts && q.Fills { // the last phase of a run deletes its keys
+			if err := f.clean(cmd, p, words); err != nil {
+				return failed("its keys could not be deleted: %w", err)
+			}
+		}
+	}
 	var ended *exitError
 	if !starts && gated && (err == nil || errors.As(err, &ended) && (ended.code == exit.Assert || ended.code == exit.Invalid)) {
 		return exitWith(exit.Undecided)
 	}
 	return err
+}
+
+// port stands for a server's port in the command that starts it.
+const port = "{port}"
+
+// started makes the sides of two commands, which a hook starts at a port that nobody has. end ends the last of them.
+func (f *quickFlags) started(a, b string) (at *address, s *sides, end func(), err error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		err = free.Close()
+	}
+	if err != nil {
+		return nil, nil, nil, failed("%w", err)
+	}
+	place := free.Addr().String()
+	if at, err = loadable().parse(place, f.driver); err != nil {
+		return nil, nil, nil, err
+	}
+	h, end, err := hook.Servers("server", place, map[string]string{"A": a, "B": b})
+	f.allowed = hooks{"server": h}
+	return at, &sides{Variable: "server", A: `"A"`, B: `"B"`, Restart: true, Worse: quoted(cmp.Or(f.worse, "3%"))}, end, err
+}
+
+// running makes the sides of two addresses.
+func (f *quickFlags) running(a, b string) (_ *address, _ *sides, end func(), err error) {
+	var at [2]*address
+	for i, text := range []string{a, b} {
+		if at[i], err = loadable().parse(text, f.driver); err != nil {
+			return nil, nil, nil, fmt.Errorf("%w; or write two commands that start servers at {port}", err)
+		}
+	}
+	there := *at[1]
+	there.endpoint = at[0].endpoint
+	switch {
+	case at[0].driver != at[1].driver:
+		return nil, nil, nil, fmt.Errorf("a server of %s and one of %s: write two of a kind", at[0].driver, at[1].driver)
+	case there != *at[0]:
+		return nil, nil, nil, errors.New("the addresses differ in more than host and port: write the same user, database and path in both, or a plan")
+	case f.runFlags.budget != 0:
+		return nil, nil, nil, errors.New("--budget bounds a gate, and servers at addresses are not restarted: leave it out, or write commands that start them at {port}")
+	}
+	return at[0], &sides{Variable: "endpoint", A: quoted(at[0].endpoint), B: quoted(at[1].endpoint)}, func() {}, nil
 }
 
 // trial writes the plan of the experiment, and reads it; nil if it was only to be shown.
