@@ -34,27 +34,35 @@ file, so copy it if you want to keep it. Exit codes: 0 the log is whole, 1 it is
 }
 
 func newVerifyLog() *cobra.Command {
-	return &cobra.Command{
+	var expected uint64
+	c := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check that a log file is whole",
 		Long: `Check that a log file is whole: that no record of it is damaged, and that no entry of a session is missing between others. A record that was
-begun but not completed is what a crash leaves, not damage. The file cannot say how far the log should reach.
+begun but not completed is what a crash leaves, not damage. The file cannot say how far the log should reach: give the number of acknowledged
+entries with --expect, and fewer are damage. Without it, the log is whole as far as it reaches.
 
 The file is only read. A file that is in use is refused. Exit codes: 0 the log is whole, 1 it is damaged or has gaps, 6 it could not be read.`,
 		Example: "  loadgen log verify ~/.local/state/loadgen/logs/wal-w0.pmlog",
 		Args:    one("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return lookAt(args[0], func(c *log.Contents) {
-				w := cmd.OutOrStdout()
+				w, reach := cmd.OutOrStdout(), " as far as it reaches"
+				if cmd.Flag("expect").Changed {
+					c.Expect(expected)
+					reach = ""
+				}
 				if c.Whole() {
-					fmt.Fprintf(w, "%s: whole, %s entries\n", args[0], quantity.Thousands(entriesIn(c)))
+					fmt.Fprintf(w, "%s: whole%s, %s entries\n", args[0], reach, quantity.Thousands(c.Held()))
 					return
 				}
-				fmt.Fprintf(w, "%s: not whole, %s entries\n", args[0], quantity.Thousands(entriesIn(c)))
+				fmt.Fprintf(w, "%s: not whole, %s entries\n", args[0], quantity.Thousands(c.Held()))
 				findings(w, c)
 			})
 		},
 	}
+	c.Flags().Uint64Var(&expected, "expect", 0, "take fewer than `N` entries as damage")
+	return c
 }
 
 // lookAt shows a log, and returns an exit code if it is damaged or has gaps.
@@ -68,13 +76,6 @@ func lookAt(path string, show func(c *log.Contents)) error {
 		return &exitError{code: exit.Assert}
 	}
 	return nil
-}
-
-func entriesIn(c *log.Contents) (n uint64) {
-	for _, e := range c.Epochs {
-		n += e.Entries
-	}
-	return n
 }
 
 // mostSessions is how many sessions of an epoch are shown.
@@ -103,7 +104,7 @@ func showLog(w io.Writer, path string, c *log.Contents) {
 	if c.Found.Holes > 0 {
 		fact(w, "holes", "%s lost before later ones, as a crash leaves them in relaxed order", quantity.Count(c.Found.Holes, "record"))
 	}
-	fact(w, "entries", "%s", quantity.Thousands(entriesIn(c)))
+	fact(w, "entries", "%s", quantity.Thousands(c.Held()))
 	for _, e := range c.Epochs {
 		sizes := quantity.Thousands(e.Most)
 		if e.Least != e.Most {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -233,8 +234,8 @@ func TestLogsOfAKilledRun(t *testing.T) {
 			l := begin(t, of.Replace(slowLog), "--log-root", root)
 			path := filepath.Join(root, "wal-w0.pmlog")
 			l.writes(path, c.late, 8)
-			look := func(what string) (code int, says string) {
-				p := start(t, command(t, "log", what, path))
+			look := func(what string, args ...string) (code int, says string) {
+				p := start(t, command(t, append([]string{"log", what, path}, args...)...))
 				return p.wait(60 * time.Second), p.stdout.String() + p.stderr.String()
 			}
 			code, says := look("verify")
@@ -252,8 +253,30 @@ func TestLogsOfAKilledRun(t *testing.T) {
 			require.Regexp(t, `gaps +none\n +damage +none\n`, says)
 			code, says = look("verify")
 			require.Equal(t, exit.OK, code, says)
-			require.Regexp(t, `: whole, [0-9,]+ entries\n$`, says)
+			require.Regexp(t, `: whole as far as it reaches, [0-9,]+ entries\n$`, says)
+			n, err := strconv.Atoi(strings.ReplaceAll(strings.Fields(says)[7], ",", ""))
+			require.NoError(t, err, says)
+			code, says = look("verify", "--expect", strconv.Itoa(n))
+			require.Equal(t, exit.OK, code, says)
+			require.Contains(t, says, ": whole, ")
+			code, says = look("verify", "--expect", strconv.Itoa(n+1))
+			require.Equal(t, exit.Assert, code, says)
+			require.Regexp(t, `1 of \d+ acknowledged entries are not there; the log ends at byte \d+`, says)
 			require.Equal(t, before, stateOf(t, root))
+			for off := int64(3); off < 8 && c.layout == "channel"; off++ { // the epoch in the first stamp
+				flipBit(t, path, off)
+				code, says = look("verify", "--expect", strconv.Itoa(n))
+				require.Equal(t, exit.Assert, code, says)
+				flipBit(t, path, off)
+			}
+			for range 2 { // there and back
+				for slot := int64(3); slot < 9 && c.layout == "array"; slot++ {
+					flipBit(t, path, 8192+slot*256+60)
+				}
+				code, says = look("verify")
+				require.Equal(t, c.layout == "array" && code == exit.Assert, strings.Contains(says, "slots are torn, and a crash can have torn 1"), says)
+			}
+			require.Equal(t, exit.OK, code, says)
 
 			for _, off := range c.flips {
 				flipBit(t, path, off)

@@ -64,6 +64,34 @@ func (f *Findings) add(n uint64, format string, args ...any) {
 // Whole reports whether nothing is damaged and no entry is missing between others.
 func (c *Contents) Whole() bool { return c.Damage.Count == 0 && c.Gaps.Count == 0 }
 
+// Held returns how many entries there are.
+func (c *Contents) Held() (n uint64) {
+	for _, e := range c.Epochs {
+		n += e.Entries
+	}
+	return n
+}
+
+// Expect takes it as damage if fewer entries are there than were acknowledged: nothing in a file says how far it should reach.
+func (c *Contents) Expect(acknowledged uint64) {
+	if held := c.Held(); held < acknowledged {
+		c.Damage.add(acknowledged-held, "%d of %d acknowledged entries are not there; the log ends at byte %d", acknowledged-held, acknowledged, c.End)
+	}
+}
+
+// tooTorn takes it as damage if more slots of an array are torn than its sessions can have: a session writes one at a time.
+func (c *Contents) tooTorn() {
+	sessions := 0
+	for _, e := range c.Epochs {
+		for _, s := range e.Sessions {
+			sessions = max(sessions, s.Session+1)
+		}
+	}
+	if torn := c.Found.Torn; sessions > 0 && torn > sessions {
+		c.Damage.add(uint64(torn-sessions), "%d slots are torn, and a crash can have torn %d, one of each session", torn, sessions)
+	}
+}
+
 // Inspect reads the log in a file, without writing to it. It returns pmem.ErrLocked if the file is in use. Damage is no error.
 func Inspect(path string) (*Contents, error) {
 	path = strings.TrimSuffix(path, sideName(""))
@@ -159,6 +187,7 @@ func (c *Contents) array(data *pmem.View) error {
 	c.Found, c.End = l.Recovered(), data.Size()
 	var buf []byte
 	slot, slots := 0, l.Options().Slots
+	defer c.tooTorn()
 	return c.entries(func() ([]byte, error) {
 		for ; slot < slots; slot++ {
 			p, err := l.Read(slot, buf[:0])
