@@ -14,6 +14,9 @@ const maxBatch = 500
 func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 	v.within(at, "batch", int64(ph.Batch), 1, maxBatch)
 	if ph.Batch <= 1 {
+		if ph.Distinct {
+			v.fault(at.where+": distinct without a batch", "Write batch = 16, or leave distinct out.", at.path+".distinct")
+		}
 		return
 	}
 	path := at.path + ".batch"
@@ -33,6 +36,10 @@ func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 	case d.Keys.Pick == sequencePick || d.Keys.Pick == latestPick:
 		v.fault(fmt.Sprintf("%s: batch with the keys of dataset %s by %s", at.where, dialect.Quote(d.Name), d.Keys.Pick),
 			`Leave batch out, or write pick = "uniform", or another that draws keys: `+d.Keys.Pick+" has an order of single keys.", path)
+	case ph.Distinct && d.Keys.Writers == oneWriter:
+		v.fault(fmt.Sprintf("%s: distinct keys of dataset %s, each of which has one writer", at.where, dialect.Quote(d.Name)), "Leave distinct out: a session may have too few keys of its own.", at.path+".distinct")
+	case ph.Distinct && int64(ph.Batch) > int64(d.Keys.Count):
+		v.fault(fmt.Sprintf("%s: batch = %d distinct keys of %d", at.where, ph.Batch, d.Keys.Count), "Write a smaller batch, or a dataset with more keys.", path, at.path+".distinct")
 	default:
 		v.batches(ph, d, t, at)
 	}

@@ -20,6 +20,7 @@ type Phase struct {
 	Ops        []Weight   `json:"ops"`                   // in verb order; for Populate: put, for Clear: delete, for Verify: get; for Scenarios: the sum of their steps
 	Scenarios  []Scenario `json:"scenarios"`             // sessions draw from these instead of Ops; if empty, from Ops
 	Batch      int        `json:"batch"`                 // keys per op of the load
+	Distinct   bool       `json:"distinct,omitempty"`    // no key twice in a batch
 	Setup      []Weight   `json:"setup"`                 // untimed ops before the load: each session takes every key of its pool once; empty for none
 	Closed     *Closed    `json:"closed"`                //
 	Open       *Open      `json:"open"`                  //
@@ -83,7 +84,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+dialect.Quote(ph.Name))
-	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth", "staleness"}, loadModels), "scenario", "event")
+	b.Expect([]string{"target", "dataset", "ops", "batch", "distinct", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth", "staleness"}, loadModels), "scenario", "event")
 	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
 	when := true
 	b.Flag("when", &when)
@@ -100,6 +101,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 		}
 	}
 	dialect.Integer(b.Block, "batch", &ph.Batch)
+	b.Flag("distinct", &ph.Distinct)
 	var hits float64
 	if b.Share("expect_hits", &hits) {
 		ph.ExpectHits = &hits

@@ -224,6 +224,26 @@ func TestRecordsOfABatchHaveTheirSizes(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { st.Next(&o) }))
 }
 
+// Keys of a batch do not repeat, though eleven of eleven would be 7.1 different ones.
+func TestDistinctKeysOfABatch(t *testing.T) {
+	for _, pick := range []string{"uniform", "zipf"} {
+		p := sized(plan.Values{Size: 10})
+		p.Phases[0].Batch, p.Phases[0].Distinct = 11, true
+		p.Datasets[0].Keys.Count, p.Datasets[0].Keys.Pick = 11, pick
+		st := source(t, p, 0, Load).Stream(1)
+		var o op.Op
+		for range 200 {
+			require.True(t, st.Next(&o))
+			seen := map[string]bool{}
+			for _, item := range o.Batch {
+				seen[string(item.Key)] = true
+			}
+			require.Len(t, seen, 11)
+		}
+		require.Zero(t, testing.AllocsPerRun(100, func() { st.Next(&o) }))
+	}
+}
+
 // The steps of a scenario put values of as many sizes as ops do.
 func TestSizesInScenarios(t *testing.T) {
 	p := sized(plan.Values{Size: 1000, Sizes: &plan.Sizes{Kind: plan.UniformSizes}})

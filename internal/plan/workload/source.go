@@ -28,6 +28,7 @@ type Source struct {
 	supply              // the phase's own dataset
 	grows    bool       // its values are records that grow by an element with each put of a stream
 	batch    int        // keys per op
+	distinct bool       // no key twice in an op
 	misses   bool       // some gets ask for keys that are never put
 	hits     uint64     // 2⁶⁴ × the share of gets that ask for other keys
 	shape    pace.Shape // rate over time of an open load
@@ -91,7 +92,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 		s.chance = seedOf(seed, step.path("chance")...)
 	}
 	if kind == Load {
-		s.batch = ph.Batch
+		s.batch, s.distinct = ph.Batch, ph.Distinct
 		supplies := map[string]*supply{ph.Dataset: &s.supply}
 		for _, name := range ph.Datasets()[1:] {
 			if supplies[name], err = newSupply(p, ph, name, step); err != nil {
@@ -323,12 +324,27 @@ func (st *Stream) gather(o *op.Op) {
 	for i := 1; i < s.batch; i++ {
 		item := &o.Batch[i]
 		item.Index = st.pick(o.Verb)
+		if s.distinct {
+			item.Index = st.another(item.Index, o.Batch[:i], o.Verb)
+		}
 		item.Key = s.keys.appendKey(item.Key[:0], st.pool, item.Index)
 		item.Value = driver.Value{}
 		if o.Verb.Stores() {
 			st.store(&item.Value, &item.Key, item.Index)
 		}
 	}
+}
+
+// another returns the index of a key that is not among some: as drawn, or drawn again or, after many draws, the next free one.
+func (st *Stream) another(index uint64, among []driver.Item, verb driver.Verb) uint64 {
+	const most = 1000
+	taken := func(item driver.Item) bool { return item.Index == index }
+	for n := 0; slices.ContainsFunc(among, taken); n++ {
+		if index = (index + 1) % st.source.keys.count; n < most {
+			index = st.pick(verb)
+		}
+	}
+	return index
 }
 
 // pick returns the index of the next key for a verb.

@@ -173,3 +173,20 @@ phase "hits" {
   hit_ratio = "90%"
   closed { iterations = 1 }
 }
+
+phase "repeats" {
+  target   = target.t
+  dataset  = dataset.d
+  ops      = { get = 1 }
+  batch    = 11
+  distinct = true
+  closed { iterations = 1 }
+}
+
+phase "single" {
+  target   = target.t
+  dataset  = dataset.d
+  ops      = { get = 1 }
+  distinct = true
+  closed { iterations = 1 }
+}
