@@ -356,6 +356,7 @@ func (p *phase) judgeStall(d *doubts) {
 		d.add(reason.Stalled, run.Suspect, p.each(rateFigures(), latencyFigures),
 			"nothing ended for %s, %s of the plateau: the target stood still, and the load waited; the rate includes that time, but latencies show it as one slow op per slot only",
 			quantity.Duration(s.silent), quantity.Percent(s.share))
+	case len(p.counts.Losses) > 0: // slots of a lost worker have ended, not hung
 	case math.Abs(s.byTime-s.byEnds) > suspectHung*s.byEnds:
 		why := "ops under way at its end took far longer than the rest"
 		if s.byTime > s.byEnds {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -34,5 +35,16 @@ func TestLoadsBeyondThoseSent(t *testing.T) {
 		if broken {
 			require.Equal(t, "cache.loads is 261,730, but db was sent 252,798 gets: the others did not reach it", got[0].text)
 		}
+	}
+}
+
+// The slots of a lost worker have ended, not hung.
+func TestLostWorkersHangNoSlots(t *testing.T) {
+	for lost, want := range map[int]int{0: 1, 1: 0} {
+		p := &phase{Phase: &run.Phase{}, counts: &counts{}, rates: rates{stall: stall{byTime: 50, byEnds: 60}}}
+		p.counts.Losses = make([]worker.Loss, lost)
+		d := &doubts{}
+		p.judgeStall(d)
+		require.Len(t, *d, want)
 	}
 }

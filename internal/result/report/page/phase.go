@@ -149,14 +149,14 @@ func sentencesOf(ph *run.Phase) []string {
 		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Closed() {
 			all = append(all, "There is no rate of "+verb+": "+why+".")
 		}
-		all = append(all, latencySentence(quantity.Count(o.Response.Count, verb)+" answered", &o.Response))
+		all = append(all, latencySentence(ph, "op."+verb, quantity.Count(o.Response.Count, verb)+" answered", &o.Response))
 	}
 	for _, verb := range ph.Apart() {
 		all = append(all, "There are no figures of "+verb+": "+ph.Nulls["op."+verb]+".")
 	}
 	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
 		if s := ph.Scenario[name]; len(s.Steps) > 1 {
-			all = append(all, latencySentence("Scenario "+name+", "+quantity.Count(s.Response.Count, "time"), &s.Response))
+			all = append(all, latencySentence(ph, "scenario."+name, "Scenario "+name+", "+quantity.Count(s.Response.Count, "time"), &s.Response))
 		}
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
@@ -165,15 +165,16 @@ func sentencesOf(ph *run.Phase) []string {
 // noBreak separates a number and its unit where a line may wrap.
 const noBreak = "\u00a0"
 
-// latencySentence says how long an op took; "" if that is unknown.
-func latencySentence(done string, l *run.Latency) string {
+// latencySentence says how long an op at a path took, with the marks of doubtful figures; "" if that is unknown.
+func latencySentence(ph *run.Phase, at, done string, l *run.Latency) string {
 	var parts []string
 	for _, q := range []struct {
+		name string
 		v    *float64
 		text string
-	}{{l.P50, "half of them within "}, {l.P99, "99 % within "}, {l.P999, "99.9 % within "}, {l.Max, "the slowest after "}} {
+	}{{"p50", l.P50, "half of them within "}, {"p99", l.P99, "99 % within "}, {"p999", l.P999, "99.9 % within "}, {"max", l.Max, "the slowest after "}} {
 		if q.v != nil {
-			parts = append(parts, q.text+strings.ReplaceAll(quantity.Duration(*q.v), " ", noBreak))
+			parts = append(parts, q.text+strings.ReplaceAll(quantity.Duration(*q.v), " ", noBreak)+words.Mark(ph, at+".response."+q.name))
 		}
 	}
 	if parts == nil {
