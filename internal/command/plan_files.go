@@ -94,6 +94,9 @@ func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, erro
 		for i, name := range slices.Sorted(maps.Keys(is.LeftOut)) {
 			says += []string{"; left out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", is.LeftOut[name], dialect.Printable(name))
 		}
+		for i, name := range is.Unused {
+			says += []string{"; columns not used: ", ", "}[min(i, 1)] + dialect.Printable(name)
+		}
 		return finding{sum: is.SHA256, says: says, facts: facts, err: err}
 	})
 	facts, _ := f.facts.(plan.TraceFacts)

@@ -37,6 +37,9 @@ const (
 	maxKey    = 250      // bytes, which all protocols accept
 )
 
+// mostUnused is how many columns are named that nobody reads.
+const mostUnused = 10
+
 // Error is a mistake at a place in a file.
 type Error struct {
 	Line, Column int64
@@ -54,6 +57,7 @@ type Reader struct {
 	columns []int // column of each name, from 0; −1 if absent
 	named   bool  // the first record names the columns
 	head    bool  // the next record names the columns
+	unused  []string
 	room    []byte
 	most    int  // most bytes of a record
 	any     bool // JSON fields may be of any kind
@@ -243,8 +247,17 @@ func (r *Reader) name() error {
 		}
 		r.columns = append(r.columns, c)
 	}
+	r.unused = nil
+	for c, f := range r.all {
+		if !slices.Contains(r.columns, c) && len(r.unused) < mostUnused {
+			r.unused = append(r.unused, string(f.text[:min(len(f.text), 40)]))
+		}
+	}
 	return nil
 }
+
+// Unused names columns of a CSV that are read into no field, up to 10 of them.
+func (r *Reader) Unused() []string { return r.unused }
 
 // split splits a record of CSV into fields.
 func (r *Reader) split() error {

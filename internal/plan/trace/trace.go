@@ -276,6 +276,7 @@ type Facts struct {
 	Verbs   [driver.NumVerbs]int64
 	Ops     map[string]int64 // lines by the trace's name for the op, for lines that are ops
 	LeftOut map[string]int64 // the same for other lines
+	Unused  []string         // columns that mean nothing here
 }
 
 // Read reads all of a trace and returns facts about it; timed says whether times matter.
@@ -317,6 +318,9 @@ func Read(r io.Reader, form string, timed bool) (Facts, error) {
 	}
 	if _, err := io.Copy(io.Discard, all); err != nil { // what a decompressor left
 		return Facts{}, err
+	}
+	if t.lines != nil {
+		f.Unused = t.lines.Unused()
 	}
 	f.Span = t.last - t.first
 	f.SHA256 = hex.EncodeToString(sum.Sum(nil))
