@@ -16,6 +16,8 @@ type device struct {
 	of     localfile.Device
 	result worker.Device
 	began  deviceCounts // zero: not yet
+	quiet  time.Duration
+	wrote  map[int]machine.Writer // what other programs had written before
 }
 
 // deviceCounts holds what a device had done at a time.
@@ -24,7 +26,7 @@ type deviceCounts struct {
 	bytes, flushes uint64
 }
 
-// mostQuiet is the longest a device is watched before a load.
+// mostQuiet is the longest a device is watched before a load, and after it.
 const mostQuiet = time.Second
 
 // quietBefore returns how long to watch other programs' use of a device before a phase: a tenth of the load's duration.
@@ -51,8 +53,15 @@ func watchDevice(ctx context.Context, store localfile.Store, before time.Duratio
 	if d.of.NoBytes != "" {
 		return d
 	}
+	d.quiet, d.wrote = before, machine.Writers(os.DirFS("/"))
+	d.result.Before = d.beside(ctx)
+	return d
+}
+
+// beside watches what others do to the device for a while.
+func (d *device) beside(ctx context.Context) worker.Beside {
 	first := d.read()
-	enough := time.NewTimer(before)
+	enough := time.NewTimer(d.quiet)
 	defer enough.Stop()
 	select {
 	case <-enough.C:
@@ -60,10 +69,9 @@ func watchDevice(ctx context.Context, store localfile.Store, before time.Duratio
 	}
 	then := d.read()
 	if d.result.NoBytes != "" { // it is gone
-		return d
+		return worker.Beside{}
 	}
-	d.result.Before = worker.Before{Seconds: then.at.Sub(first.at).Seconds(), Bytes: float64(then.bytes - first.bytes), Flushes: float64(then.flushes - first.flushes)}
-	return d
+	return worker.Beside{Seconds: then.at.Sub(first.at).Seconds(), Bytes: float64(then.bytes - first.bytes), Flushes: float64(then.flushes - first.flushes)}
 }
 
 // read reads the device's counts. An error stays in the result.
@@ -82,8 +90,8 @@ func (d *device) start() {
 	}
 }
 
-// stop returns what the device has done since start.
-func (d *device) stop() []worker.Device {
+// stop returns what the device has done since start, and watches it for a while longer: others may have begun to write during the load.
+func (d *device) stop(ctx context.Context) []worker.Device {
 	if d == nil {
 		return []worker.Device{}
 	}
@@ -96,6 +104,10 @@ func (d *device) stop() []worker.Device {
 	if d.result.NoFlushes == "" {
 		flushes := float64(now.flushes - d.began.flushes)
 		d.result.Flushes = &flushes
+	}
+	if d.result.NoBytes == "" {
+		d.result.After = d.beside(ctx)
+		d.result.Writer = machine.MostWritten(d.wrote, machine.Writers(os.DirFS("/")))
 	}
 	return []worker.Device{d.result}
 }

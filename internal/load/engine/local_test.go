@@ -516,7 +516,7 @@ func TestWhatAStoreIsTold(t *testing.T) {
 	require.ErrorContains(t, err, "log_bytes: ")
 }
 
-// A device is watched for a while before the load, and then from the beginning of its first step to the end of its last.
+// A device is watched for a while before the load, then from the beginning of its first step to the end of its last, and for a while after it.
 func TestADeviceIsWatched(t *testing.T) {
 	for _, blind := range []error{nil, errors.New("it is gone")} {
 		d := &paper{blind: blind}
@@ -537,7 +537,8 @@ func TestADeviceIsWatched(t *testing.T) {
 		}
 		require.Positive(t, got.Before.Seconds)
 		require.Equal(t, "it has no cache", got.NoFlushes)
-		require.Equal(t, []float64{100, 100}, []float64{got.Before.Bytes, *got.Bytes})
+		require.Positive(t, got.After.Seconds)
+		require.Equal(t, []float64{100, 100, 100}, []float64{got.Before.Bytes, *got.Bytes, got.After.Bytes})
 	}
 }
 

@@ -148,7 +148,7 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 	}
 	g.files = nil
 	account := &worker.Log{Log: f.store.Log(), Threads: g.threads()}
-	account.Devices = f.device.stop()
+	account.Devices = f.device.stop(ctx)
 	claim, err := f.close()
 	if account.Failure != "" || err != nil {
 		f.of.failed = g.phase.Name

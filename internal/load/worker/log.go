@@ -30,7 +30,7 @@ type Log struct {
 	Unproven string           `json:"unproven"` // why there is no proof
 }
 
-// Device says what a block device did in a phase. Other programs may have used it too: Before says what they did just before.
+// Device says what a block device did in a phase. Other programs may have used it too: Before and After say what they did just before and after.
 type Device struct {
 	Name      string   `json:"name"`       // "/dev/sda1"; "" if there is none
 	Number    string   `json:"number"`     // "8:1"
@@ -40,18 +40,20 @@ type Device struct {
 	Flushes   *float64 `json:"flushes"`    // flushes of its write cache; if nil, NoFlushes says why they are not known
 	NoBytes   string   `json:"no_bytes"`   //
 	NoFlushes string   `json:"no_flushes"` //
-	Before    Before   `json:"before"`
+	Before    Beside   `json:"before"`
+	After     Beside   `json:"after"`
+	Writer    string   `json:"writer"` // the other program that wrote most to any device meanwhile; "" if none is known
 }
 
-// Before says what a device did just before a phase, once the worker's own files were ready.
-type Before struct {
+// Beside says what a device did just before a phase, once the worker's own files were ready, or just after it.
+type Beside struct {
 	Seconds float64 `json:"seconds"`
 	Bytes   float64 `json:"bytes"`
 	Flushes float64 `json:"flushes"`
 }
 
-// AddDevices adds the devices of other workers. If several workers watched the same device, the smallest use before the load is taken: the worker
-// that was ready last saw nothing of the others' preparations.
+// AddDevices adds the devices of other workers. If several workers watched the same device, the smallest use before and after the load is taken:
+// the worker that was ready last saw nothing of the others' preparations, and the one that ended last nothing of their loads.
 func AddDevices(all, more []Device) []Device {
 	for _, d := range more {
 		i := slices.IndexFunc(all, func(o Device) bool {
@@ -63,11 +65,17 @@ func AddDevices(all, more []Device) []Device {
 		}
 		o := &all[i]
 		o.Seconds, o.Bytes, o.Flushes = max(o.Seconds, d.Seconds), most(o.Bytes, d.Bytes), most(o.Flushes, d.Flushes)
-		if d.Before.Bytes*o.Before.Seconds < o.Before.Bytes*d.Before.Seconds {
-			o.Before = d.Before
-		}
+		o.Before, o.After = quieter(o.Before, d.Before), quieter(o.After, d.After)
 	}
 	return all
+}
+
+// quieter returns the smaller use of two.
+func quieter(a, b Beside) Beside {
+	if b.Bytes*a.Seconds < a.Bytes*b.Seconds {
+		return b
+	}
+	return a
 }
 
 // most returns the larger of two numbers; if one is not known, the other.

@@ -43,7 +43,7 @@ func TestWorkersThatReachDifferentServers(t *testing.T) {
 func TestDevicesOfOneMachine(t *testing.T) {
 	n := func(f float64) *float64 { return &f }
 	watched := func(machine string, bytes, flushes *float64, before float64) Device {
-		return Device{Number: "8:1", Machine: machine, Seconds: 10, Bytes: bytes, Flushes: flushes, Before: Before{Seconds: 1, Bytes: before}}
+		return Device{Number: "8:1", Machine: machine, Seconds: 10, Bytes: bytes, Flushes: flushes, Before: Beside{Seconds: 1, Bytes: before}, After: Beside{Seconds: 1, Bytes: 2 * before}}
 	}
 	all := AddDevices(nil, []Device{watched("m", n(5), nil, 100), {}})
 	all = AddDevices(all, []Device{watched("m", n(7), n(2), 40), watched("other", n(1), n(1), 0), {}})

@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// mostOthers is how much other programs may have used a device just before a load, as a share of its use during the load.
+// mostOthers is how much other programs may have used a device just before a load or just after it, as a share of its use during the load.
 const mostOthers = 0.1
 
 // device sums the counts of the devices below the log files of all workers. changed is the number of ops that changed a file. A figure covers all
@@ -21,11 +21,11 @@ func (p *phase) device(l *worker.Log, changed uint64) {
 	d := &run.Device{}
 	p.Device = d
 	bytes := deviceFigure{
-		count: func(d *worker.Device) (*float64, string) { return d.Bytes, d.NoBytes }, before: func(b *worker.Before) float64 { return b.Bytes },
+		count: func(d *worker.Device) (*float64, string) { return d.Bytes, d.NoBytes }, beside: func(b *worker.Beside) float64 { return b.Bytes },
 		words: func(rate float64) string { return quantity.Bytes(uint64(rate)) + "/s written" },
 	}
 	flushes := deviceFigure{
-		count: func(d *worker.Device) (*float64, string) { return d.Flushes, d.NoFlushes }, before: func(b *worker.Before) float64 { return b.Flushes },
+		count: func(d *worker.Device) (*float64, string) { return d.Flushes, d.NoFlushes }, beside: func(b *worker.Beside) float64 { return b.Flushes },
 		words: func(rate float64) string { return quantity.Whole(rate) + " flushes/s" },
 	}
 	d.Bytes = p.sumDevices("bytes", l.Devices, &bytes)
@@ -38,7 +38,7 @@ func (p *phase) device(l *worker.Log, changed uint64) {
 // deviceFigure is one of the counts of a device.
 type deviceFigure struct {
 	count  func(*worker.Device) (n *float64, unknown string)
-	before func(*worker.Before) float64
+	beside func(*worker.Beside) float64
 	words  func(rate float64) string
 }
 
@@ -53,9 +53,19 @@ func (p *phase) sumDevices(name string, all []worker.Device, f *deviceFigure) *f
 			p.null("device."+name, reason.NotCounted, unknown)
 			return nil
 		}
-		if was, is := f.before(&d.Before)/d.Before.Seconds, *n/d.Seconds; was > mostOthers*is {
-			p.null("device."+name, reason.SharedDevice, fmt.Sprintf("others use %s: %s in the %s before the load, and %s during it",
-				d.Name, f.words(was), quantity.Duration(d.Before.Seconds), f.words(is)))
+		for _, w := range []struct {
+			when string
+			by   *worker.Beside
+		}{{"before", &d.Before}, {"after", &d.After}} {
+			was, is := f.beside(w.by)/w.by.Seconds, *n/d.Seconds
+			if !(was > mostOthers*is) {
+				continue
+			}
+			why := fmt.Sprintf("others use %s: %s in the %s %s the load, and %s during it", d.Name, f.words(was), quantity.Duration(w.by.Seconds), w.when, f.words(is))
+			if d.Writer != "" {
+				why += "; " + d.Writer + " wrote most"
+			}
+			p.null("device."+name, reason.SharedDevice, why)
 			return nil
 		}
 		sum += *n
