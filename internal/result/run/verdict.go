@@ -222,7 +222,7 @@ func (r *Run) EndedBy(why *Reason) bool {
 // Codes of asserts that did not pass.
 const (
 	assertFailed    reason.Code = "assert_failed"    // it does not hold
-	assertUndecided reason.Code = "assert_undecided" // a figure that it names is null
+	assertUndecided reason.Code = "assert_undecided" // a figure that it names is null, or a bound that does not decide it
 )
 
 // failure says in a line why the assert did not pass.
