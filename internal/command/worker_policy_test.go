@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,7 +104,13 @@ func TestPolicyRefusesBeforeTheLoad(t *testing.T) {
 	closed := "closed {\n    sessions = 4\n    duration = \"2s\"\n  }"
 	open := "open {\n    sessions = 4\n    rate = \"2k/s\"\n    duration = \"2s\"\n  }"
 	elsewhere, here := `targets = ["10.0.0.0/8:6379", "127.0.0.1:1"]`, fmt.Sprintf("targets = [%q]\n", addr)
+	own := strings.Replace(fmt.Sprintf(boundedPlan, `op "x" {
+    request { command = ["EVAL", "return 1", "0"] }
+  }`, closed), "put = 1", "x = 1", 1)
 	for name, c := range map[string]struct{ policy, plan, want string }{
+		"script":           {here + `rate = "1k/s"`, own, "this worker's policy: commands: the rate does not bound what EVAL does"},
+		"command":          {here + `commands = ["GET"]`, own, `this worker's policy: commands: "EVAL" is not among them`},
+		"no command":       {here + `commands = []`, own, `this worker's policy: commands: "EVAL" is not among them`},
 		"target":           {elsewhere, fmt.Sprintf(boundedPlan, "", closed), "this worker's policy: targets: " + addr + " is not among them"},
 		"target by TLS":    {elsewhere, fmt.Sprintf(boundedPlan, "tls {}", closed), "this worker's policy: targets: " + addr + " is not among them"},
 		"target, blocking": {elsewhere, fmt.Sprintf(boundedPlan, `executor = "blocking"`, closed), "this worker's policy: targets: " + addr + " is not among them"},

@@ -199,11 +199,10 @@ func (p *Policy) lists(to netip.AddrPort, socket string) bool {
 	return slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(to, socket) })
 }
 
-// unbounded are commands of which one may do the work of thousands, besides EVAL… and FCALL….
-var unbounded = []string{"FLUSHALL", "FLUSHDB", "DO", "CALL"}
+// unbounded are commands of which one may do the work of thousands, besides EVAL… and FCALL…; REQUESTS are those of a trace, which may be any.
+var unbounded = []string{"REQUESTS", "FLUSHALL", "FLUSHDB", "DO", "CALL"}
 
-// refuse says which of a phase's commands and statements the policy refuses, by their first words; nil if none. "" is a request that only its file
-// knows.
+// refuse says which of a phase's commands and statements the policy refuses, by their first words; nil if none.
 func (p *Policy) refuse(commands []string) (refused []string) {
 	for _, word := range commands {
 		switch {

@@ -182,10 +182,22 @@ func TestPolicyChecksNeeds(t *testing.T) {
 		"this worker's policy: connections: 4001 is more than 4000":              {Connections: 4001},
 		"this worker's policy: duration: 1h30m1s is more than 1h30m0s":           {Duration: 90*time.Minute + time.Second},
 		"this worker's policy: log_bytes: 68719476737B is more than 64GiB":       {LogBytes: 64<<30 + 1},
+		`this worker's policy: commands: "REQUESTS" is not among them`:           {Commands: []string{"GET", "REQUESTS"}},
+		`this worker's policy: commands: "TARGETS" is not among them`:            {Commands: []string{"TARGETS"}},
 		"this worker's policy: sessions: 2000 is more than 1000; connections: 8": {Sessions: 2000, Connections: 8000},
 	} {
 		require.ErrorContains(t, p.Check(n), want)
 	}
+	limited := parse(t, `targets = []
+		rate = "1k/s"`)
+	require.NoError(t, limited.Check(policy.Need{Commands: []string{"GET", "TARGETS"}}))
+	for _, word := range []string{"REQUESTS", "EVALSHA", "FCALL_RO", "FLUSHDB", "DO", "CALL"} {
+		require.ErrorContains(t, limited.Check(policy.Need{Commands: []string{"GET", word}}), "commands: the rate does not bound what "+word+" does")
+		require.NoError(t, parse(t, `targets = []
+			rate = "1k/s"
+			commands = ["get", "`+word+`"]`).Check(policy.Need{Commands: []string{"GET", word}}))
+	}
+	require.NoError(t, parse(t, "targets = []").Check(policy.Need{Commands: []string{"EVAL"}}))
 	require.NoError(t, parse(t, "targets = []").Check(policy.Need{Rate: 1e9, Sessions: 1e6}))
 	require.NoError(t, (*policy.Policy)(nil).Check(policy.Need{Sessions: 1e6}))
 }

@@ -69,7 +69,7 @@ func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 		return form.Wording{}, err
 	}
 	if s.whole {
-		return form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}, Keyed: true, Requests: true}, nil
+		return form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}, Keyed: true, Requests: true, Command: "REQUESTS"}, nil
 	}
 	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}, Command: strings.ToUpper(firstWords(s.sql)[0])}
 	for _, p := range s.parameters {

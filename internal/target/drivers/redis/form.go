@@ -68,7 +68,7 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 		w.Outcomes = append(w.Outcomes, driver.QuorumFailed)
 	}
 	if a.whole {
-		w.Keyed, w.Requests = true, true
+		w.Keyed, w.Requests, w.Command = true, true, "REQUESTS"
 		return w, nil
 	}
 	for _, t := range a.args {

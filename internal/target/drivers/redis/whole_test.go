@@ -57,7 +57,10 @@ func TestRepliesToWholeRequests(t *testing.T) {
 func TestWholeRequestsGoOutAsTheyAre(t *testing.T) {
 	f := wholeForm(requests, false)
 	require.Equal(t, "x*1\r\n$4\r\nPING\r\n", string(codecOf(t, 2, f).AppendRequest([]byte("x"), &driver.Request{Verb: f.Verb, Key: []byte("*1\r\n$4\r\nPING\r\n")})))
-	_, err := Driver{}.CheckForm(&Config{Cluster: true}, f)
+	is, err := Driver{}.CheckForm(&Config{}, f)
+	require.NoError(t, err)
+	require.Equal(t, "REQUESTS", is.Command, "for a worker's policy")
+	_, err = Driver{}.CheckForm(&Config{Cluster: true}, f)
 	require.ErrorContains(t, err, "replay the trace of each node on a server that is not of a cluster")
 	for want, r := range map[string]Request{
 		"command beside form":  {Form: requests, Command: []string{"GET"}},

@@ -447,6 +447,9 @@ func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 		return form.Wording{}, err
 	}
 	out := form.Wording{Stores: w.stores, Keyed: w.keyed, Fields: w.fields, Requests: w.whole, Command: w.method}
+	if w.whole {
+		out.Command = "TARGETS" // its methods stand in a file
+	}
 	for _, o := range []driver.Outcome{driver.OK, driver.Miss, driver.Conflict} {
 		if slices.Contains(w.outcomes[200:], o) {
 			out.Outcomes = append(out.Outcomes, o)
