@@ -144,9 +144,13 @@ func (c *counts) ofSlots() (throughput, stall) {
 		byTime /= 1 + spread*spread/n // corrects for a time that is itself a sum of n turns
 	}
 	still := c.silence(w, usual)
+	habit := func(ns float64) bool { return float64(times.Above(int64(ns/usualTurns))) > usualSlow*slots }
+	if habit(still.silent * 1e9) {
+		still = stall{} // now and then all slots wait for such an op
+	}
 	if math.Abs(byTime-n) > slots {
 		ends, perSecond := ofEnds(ops, w)
-		if ends.why.Text == "" {
+		if ends.why.Text == "" && !habit(math.Abs(byTime-n)*mean/math.Sqrt(slots)) {
 			still.byTime, still.byEnds = max(byTime/seconds(lasts), 0), perSecond
 		}
 		if n >= leastBounded {

@@ -9,6 +9,7 @@ const (
 	suspectSilence = 0.1  // share of the plateau in which nothing ended
 	usualGaps      = 10   // that time is at least so many times the usual time between ends
 	usualTurns     = 2    // and so many times longer than nine in ten turns, since sessions that begin together also end together
+	usualSlow      = 3    // with more ops a slot that took about as long, it was no stall: quantiles and the rate show them all
 	suspectHung    = 0.01 // share of the rate by which the turns' time and their number may differ
 )
 

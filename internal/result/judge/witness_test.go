@@ -1,12 +1,16 @@
 package judge
 
 import (
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -46,5 +50,40 @@ func TestLostWorkersHangNoSlots(t *testing.T) {
 		d := &doubts{}
 		p.judgeStall(d)
 		require.Len(t, *d, want)
+	}
+}
+
+// A target that answers one op in twenty late is no target that stands still, though sometimes all slots wait; one that stands still once is.
+func TestBimodalTargetsDoNotStall(t *testing.T) {
+	const slots, second = 2, int64(1e9)
+	stalled := func(seed uint64, late float64) (n int) {
+		rng, load := rand.New(rand.NewPCG(seed, 7)), measure.NewTotals(origin, len(endpoints))
+		for slot := range slots {
+			turns, first, out, last := int64(0), origin+int64(slot)*100, int64(0), int64(0)
+			for at := int64(slot) * 100; at < 2*second; {
+				took := 1e6 + rng.Int64N(1e5)
+				switch {
+				case rng.Float64() < late:
+					took = 250e6 + rng.Int64N(1e7)
+				case late == 0 && at < second && at+took >= second:
+					took = 250e6
+				}
+				record(load, measure.Sample{Due: origin + at, Start: origin + at, End: origin + at + took})
+				out, at, last, turns = origin+at, at+took, origin+at+took, turns+1
+			}
+			load.Span.Busy(first, out, last, (last-first)/turns)
+		}
+		ph := closedPhase()
+		ph.Closed.Sessions, ph.Closed.Iterations, ph.Closed.Duration = slots, 0, 2*time.Second
+		for _, why := range NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load}).Reasons {
+			if why.Code == reason.Stalled {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 1, stalled(1, 0))
+	for seed := range uint64(20) {
+		require.Zero(t, stalled(seed, 0.05), seed)
 	}
 }
