@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/report/words"
@@ -122,10 +123,27 @@ func (f *diskFlags) run(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
+	if result.ExitCode == exit.Failed && len(result.Phase) == 0 {
+		return failed("%s: %s", d.Root, result.Verdict.Reasons[0]) // it could not begin
+	}
 	if err := d.show(f.textOn(cmd, says), result); err != nil {
 		return failed("%w", err)
 	}
+	if result.ExitCode == exit.OK && !d.place.Keeps() {
+		return exitWith(exit.Invalid)
+	}
 	return exitWith(result.ExitCode)
+}
+
+// unknown says why the loads do not tell whether a disk meets the objective; "" if they do.
+func (d *disk) unknown(r *run.Run) string {
+	switch {
+	case !d.place.Keeps():
+		return fmt.Sprintf("as far as can be seen, what is synced on %s does not survive a power loss: name a directory on the disk itself", d.place)
+	case r.Verdict.Validity == run.Invalid:
+		return "its figures are invalid: " + r.Verdict.Reasons[0]
+	}
+	return ""
 }
 
 // asked makes the plan's data from the flags. It returns an error if the directory has no room for the files.
@@ -236,6 +254,8 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 	}
 	for _, a := range r.Asserts {
 		switch {
+		case d.unknown(r) != "" && (a.OK == nil || *a.OK):
+			fmt.Fprintf(w, "Whether it meets %s is not known: %s\n", a.Name, d.unknown(r))
 		case a.OK == nil:
 			fmt.Fprintf(w, "Whether it meets %s is not known: %s\n", a.Name, a.Reason)
 		case *a.OK:

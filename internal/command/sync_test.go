@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -43,6 +44,28 @@ func TestDiskOfADirectory(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// What keeps nothing meets no objective: memory says so, and where a disk is.
+func TestDiskInMemory(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/dev/shm", "loadgen-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	p := start(t, command(t, "disk", dir, "--budget", "4s", "--size", "8MiB", "--slo", "p50=10s", "--progress", "none"))
+	require.Equal(t, exit.Invalid, p.wait(time.Minute), "%s", &p.stderr)
+	require.Regexp(t, `Whether it meets p50 <= 10s, with reserved blocks is not known: .*on tmpfs.* does not survive a power loss: name a directory on the disk`, p.stdout.String())
+}
+
+// Where it cannot begin, the reason is all it says.
+func TestDiskThatCannotBegin(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/loadgen-disk", nil, 0o600))
+	p := start(t, command(t, "disk", dir, "--budget", "4s", "--size", "8MiB", "--progress", "none"))
+	require.Equal(t, exit.Failed, p.wait(time.Minute), "%s", &p.stderr)
+	require.Empty(t, p.stdout.String())
+	require.Regexp(t, `(?m)^loadgen: .*: phase "\w+": .*loadgen-disk.*not a directory`, p.stderr.String())
 }
 
 // Ctrl-C ends it early; its files go, too.
