@@ -158,7 +158,7 @@ func newDoubts(p *phase) doubts {
 // they wait instead of being dropped, none fails, and the servers do not answer several at once; an op that was late in a search also fails its level.
 func (p *phase) bound(d doubts) {
 	l := &p.Load
-	if p.Closed() || l.Pipeline != 1 || l.OnFull != "wait" || p.Log != nil || servers.Of(p.Target.Driver).Groups || len(p.Others) > 0 {
+	if p.Closed() || l.Pipeline != 1 || l.OnFull != "wait" || p.Log != nil || p.groups() || len(p.Others) > 0 {
 		return
 	}
 	for _, o := range p.parts() {
@@ -173,6 +173,16 @@ func (p *phase) bound(d doubts) {
 			}
 		}
 	}
+}
+
+// groups reports whether the servers may make several clients' writes durable at once, so that late ones end sooner.
+func (p *phase) groups() bool {
+	for _, facts := range p.counts.Servers[p.Target.Name] {
+		if facts["appendfsync"] == "always" {
+			return true
+		}
+	}
+	return servers.Of(p.Target.Driver).Groups
 }
 
 // judgeOffered checks whether the target kept up with the offered rate. It comes first, since an overload explains most other doubts.
