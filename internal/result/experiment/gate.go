@@ -287,7 +287,8 @@ func (p paired) settle(g *run.Gate, d run.Decision, at, probability float64) {
 	}
 	g.Decision, g.Spread, g.Needed = d, number(sd), 0
 	if d != run.GateFailed && d != run.GatePassed {
-		at, g.Needed = centre, max(g.Pairs+1, plan.LeastPairs, int(math.Ceil(26*sd*sd/(p.limit*p.limit))))
+		away := max(p.limit, centre, p.limit-centre) // from what has to be excluded: 0 if it fails, the limit if it passes
+		at, g.Needed = centre, max(g.Pairs+1, plan.LeastPairs, int(math.Ceil(26*sd*sd/(away*away))))
 	}
 	g.By, g.Lo, g.Hi = p.back(at), p.back(lo), p.back(hi)
 }
