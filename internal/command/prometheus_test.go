@@ -96,7 +96,7 @@ assert "files" { that = phase.mixed.observe.disk.files.last < 5000 }
 assert "evictions" { that = phase.mixed.observe.node.evicted_keys.rate < 4000 }
 assert "memory" { that = phase.mixed.observe.node.used_memory.max <= size("16KiB") }
 assert "items" { that = phase.mixed.observe.node.db0_keys.last < 300 }
-assert "item" { that = phase.fill.observe.node.used_memory.per_item < 250 }
+assert "item" { that = phase.fill.observe.node.used_memory.per_item < size("250B") }
 phase "fill" {
   target  = target.node
   dataset = dataset.items
