@@ -25,7 +25,7 @@ type Level struct {
 	power   float64 // achieved rate divided by the mean response
 	outcome Outcome
 	aim     Aim
-	late    bool // an objective was missed that would have been met if the generator had started ops in time
+	late    bool // an objective was missed that ops started in time would have met; or the generator was later than the objective allows, and so with replies
 }
 
 // overloadedAt is the share of the offered rate below which a target is so overloaded that the level need not be repeated.
@@ -283,7 +283,8 @@ func (l *Level) misses(slo *plan.SLO) string {
 				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, name, cmp.Or(l.phase.Nulls[at+q.Name], l.phase.Nulls[at+"quantiles."+q.Name]))
 			case *is > q.Most.Seconds():
 				service, lag := *o.Service.Quantile(q.Name), *o.Lag.Quantile(q.Name) // both have at least as many samples as Response
-				l.late = *is-l.phase.generatorLag(1-q.Share) <= q.Most.Seconds()
+				own := l.phase.generatorLag(1 - q.Share)
+				l.late = *is-own <= q.Most.Seconds() || own > q.Most.Seconds()
 				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", o.name, name, quantity.Duration(*is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
 			}
 		}
