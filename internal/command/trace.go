@@ -75,10 +75,9 @@ type importFlags struct {
 	ports  []uint
 	allow  []string
 	force  bool
-	// anonymize replaces keys and values.
-	anonymize bool
-	// database is the name of the only one whose statements are imported; "" for all.
-	database string
+
+	anonymize bool   // replace keys and values
+	database  string // the only one whose statements are imported; "" for all
 
 	mask      *capture.Mask
 	ledger    capture.Ledger
@@ -192,8 +191,11 @@ func (f *importFlags) read(file io.Reader, number int, sorter *capture.Sorter, s
 		return errors.New("it is of another kind of server than the file before: import each by itself")
 	}
 	f.server = server
-	if f.anonymize && server != "redis" {
+	switch {
+	case f.anonymize && server != "redis":
 		return errors.New("--anonymize covers commands of Redis and Valkey, not SQL or URLs")
+	case f.database != "" && server != "postgres":
+		return errors.New("--database is of PostgreSQL's logs: leave it out")
 	}
 	var rec capture.Record
 	var request []byte

@@ -330,6 +330,22 @@ table "t" {
 	require.ErrorContains(t, err, "has all of its 4 runs")
 }
 
+// endedAfterThree returns an experiment of the variants one and two that the user ends once three runs have ended, and the IDs of all that have.
+func endedAfterThree(t *testing.T, file *plan.File) (c Config, trial *Trial, ended *[]string) {
+	e, diags := file.Experiment()
+	require.Empty(t, diags)
+	drain, ended := make(chan struct{}), new([]string)
+	trial = &Trial{Experiment: e, Plans: []*plan.Plan{resolved(t, file, "one"), resolved(t, file, "two")}, Latencies: func(*run.Experiment) expr.Latencies { return nil }}
+	trial.Ended = func(r *run.Run, _ string) {
+		if *ended = append(*ended, r.ID); len(*ended) == 3 {
+			close(drain)
+		}
+	}
+	c = config(t, &shown{})
+	c.Drain = drain
+	return c, trial, ended
+}
+
 // An experiment that the user has ended resumes where it was: finished runs are not repeated.
 func TestAnExperimentGoesOn(t *testing.T) {
 	file := parsed(t, "iterations = 5", `experiment {
@@ -337,17 +353,7 @@ func TestAnExperimentGoesOn(t *testing.T) {
   variant "one" { sessions = 1 }
   variant "two" { sessions = 2 }
 }`)
-	e, diags := file.Experiment()
-	require.Empty(t, diags)
-	drain, ended := make(chan struct{}), []string{}
-	trial := &Trial{Experiment: e, Plans: []*plan.Plan{resolved(t, file, "one"), resolved(t, file, "two")}, Latencies: func(*run.Experiment) expr.Latencies { return nil }}
-	trial.Ended = func(r *run.Run, _ string) {
-		if ended = append(ended, r.ID); len(ended) == 3 {
-			close(drain)
-		}
-	}
-	c := config(t, &shown{})
-	c.Drain = drain
+	c, trial, ended := endedAfterThree(t, file)
 	x, _, err := Experiment(t.Context(), c, trial)
 	require.NoError(t, err)
 	require.Len(t, x.Runs, 3)
@@ -357,10 +363,10 @@ func TestAnExperimentGoesOn(t *testing.T) {
 	c.Drain, c.Resume = make(chan struct{}), x.ID
 	again, _, err := Experiment(t.Context(), c, trial)
 	require.NoError(t, err)
-	require.Len(t, ended, 4)
+	require.Len(t, *ended, 4)
 	require.True(t, again.Finished)
 	require.Equal(t, run.Complete, again.Verdict.Completeness, again.Verdict.Reasons)
-	require.Equal(t, append(ids(x), ended[3]), ids(again))
+	require.Equal(t, append(ids(x), (*ended)[3]), ids(again))
 
 	trial.Repeat, c.Resume = 3, again.ID
 	_, _, err = Experiment(t.Context(), c, trial)
@@ -379,22 +385,13 @@ func TestAGateGoesOn(t *testing.T) {
   variant "one" { sessions = 1 }
   variant "two" { sessions = 2 }
 }`)
-	e, diags := file.Experiment()
-	require.Empty(t, diags)
-	drain, ended := make(chan struct{}), []string{}
-	trial := &Trial{Experiment: e, Plans: []*plan.Plan{resolved(t, file, "one"), resolved(t, file, "two")}, Latencies: func(*run.Experiment) expr.Latencies { return nil }}
-	trial.Ended = func(r *run.Run, _ string) {
-		if ended = append(ended, r.ID); len(ended) == 3 {
-			close(drain)
-		}
-	}
-	c := config(t, &shown{})
+	c, trial, _ := endedAfterThree(t, file)
 	restarts := func(command string) map[string]hook.Hook {
 		h, err := hook.Parse("again=" + command)
 		require.NoError(t, err)
 		return map[string]hook.Hook{"again": h}
 	}
-	c.Drain, c.Allowed = drain, restarts("true")
+	c.Allowed = restarts("true")
 	x, _, err := Experiment(t.Context(), c, trial)
 	require.NoError(t, err)
 	require.Len(t, x.Runs, 3)
@@ -409,8 +406,7 @@ func TestAGateGoesOn(t *testing.T) {
 	require.NotEmpty(t, again.Gate.Decision)
 	require.Len(t, again.Runs, 16)
 
-	c.Resume, c.Allowed, ended = "", restarts("false"), nil
-	drain = make(chan struct{})
+	c.Resume, c.Allowed = "", restarts("false")
 	failed, _, err := Experiment(t.Context(), c, trial)
 	require.NoError(t, err)
 	require.Equal(t, exit.Failed, failed.ExitCode)
