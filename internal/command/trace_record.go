@@ -160,11 +160,7 @@ func told(conn net.Conn, words ...string) error {
 	if err := conn.SetDeadline(time.Now().Add(answers)); err != nil {
 		return err
 	}
-	request := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, w := range words {
-		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
-	}
-	if _, err := conn.Write(request); err != nil {
+	if _, err := conn.Write(capture.AppendCommand(nil, words...)); err != nil {
 		return fmt.Errorf("%s: %w", words[0], err)
 	}
 	var reply []byte

@@ -164,12 +164,7 @@ func (c *comparison) connect(s Compared) (*session, error) {
 
 // ask sends a command and returns its reply as people see it.
 func (x *session) ask(words ...string) (string, error) {
-	var b []byte
-	args := make([][]byte, len(words))
-	for i, w := range words {
-		args[i] = []byte(w)
-	}
-	b = appendCommand(b, args...)
+	b := AppendCommand(nil, words...)
 	if err := x.conn.SetDeadline(time.Now().Add(patient)); err != nil {
 		return "", err
 	}

@@ -123,7 +123,7 @@ func (c *comparison) spec(name string) (s spec, err error) {
 	if err := x.conn.SetDeadline(time.Now().Add(patient)); err != nil {
 		return s, err
 	}
-	if _, err := x.conn.Write(appendCommand(nil, []byte("COMMAND"), []byte("INFO"), []byte(name))); err != nil {
+	if _, err := x.conn.Write(AppendCommand(nil, "COMMAND", "INFO", name)); err != nil {
 		return s, err
 	}
 	all, err := decode(x.in.in, 0)

@@ -11,22 +11,23 @@ import (
 // transaction of its own, in which it does not.
 func AppendCommands(dst []byte, r *Record) (request []byte, transaction bool) {
 	if len(r.Commands) == 1 && Waits(r.Name, r.Commands[0]) {
-		dst = appendCommand(dst, []byte("MULTI"))
-		dst = appendCommand(dst, r.Commands[0]...)
-		return appendCommand(dst, []byte("EXEC")), true
+		dst = AppendCommand(dst, "MULTI")
+		dst = AppendCommand(dst, r.Commands[0]...)
+		return AppendCommand(dst, "EXEC"), true
 	}
 	for _, words := range r.Commands {
-		dst = appendCommand(dst, words...)
+		dst = AppendCommand(dst, words...)
 	}
 	return dst, len(r.Commands) > 1
 }
 
 // AppendSelect appends a SELECT.
 func AppendSelect(dst []byte, database string) []byte {
-	return appendCommand(dst, []byte("SELECT"), []byte(database))
+	return AppendCommand(dst, "SELECT", database)
 }
 
-func appendCommand(dst []byte, words ...[]byte) []byte {
+// AppendCommand appends a command of Redis as it is sent.
+func AppendCommand[Word string | []byte](dst []byte, words ...Word) []byte {
 	dst = append(strconv.AppendInt(append(dst, '*'), int64(len(words)), 10), "\r\n"...)
 	for _, w := range words {
 		dst = append(strconv.AppendInt(append(dst, '$'), int64(len(w)), 10), "\r\n"...)
