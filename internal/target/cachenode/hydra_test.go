@@ -20,7 +20,7 @@ import (
 )
 
 // hydraWait is how long the nodes of these tests wait for each other. In the recordings it is 1 s.
-const hydraWait = 300 * time.Millisecond
+const hydraWait = 500 * time.Millisecond
 
 // recording replays exchanges with Hydra Cache's servers, byte for byte, against nodes that stand for them. Its lines are
 //
@@ -141,7 +141,7 @@ func (r *recording) start(port string) {
 	})
 }
 
-// meet makes all nodes known to each other.
+// meet connects all nodes with each other.
 func (r *recording) meet() {
 	var addresses []string
 	for _, n := range r.nodes {
@@ -156,9 +156,11 @@ func (r *recording) meet() {
 		require.Eventually(r, func() bool {
 			there := 0
 			for _, l := range n.space.peers {
-				if _, listed := l.identity(); listed {
+				l.mu.Lock()
+				if l.known && l.conn != nil { // one that is gone stays listed for a while
 					there++
 				}
+				l.mu.Unlock()
 			}
 			return there >= len(r.nodes)-1
 		}, 10*time.Second, time.Millisecond, "nodes that %s knows", port)
