@@ -94,7 +94,7 @@ func FitGrowth(bins []Bin, resolution float64) (Growth, bool) {
 	for i := range bins {
 		g.spent += bins[i].Time
 	}
-	order := newPairs(x).slope(y)
+	order := sen(x, y)
 	middle, squares := spread(x)
 	tilt, even := make([]float64, len(half)), make([]float64, len(half)) // weights whose sums are the slope and the mean
 	levels := make([]float64, len(half))                                 // seconds of an op at the centre, by the mean of each bin
@@ -258,25 +258,15 @@ func (g *Growth) more(order, n float64) float64 {
 	return g.centre / (order + 1) * (power(n) - power(g.last))
 }
 
-// pairs holds all pairs of points at x, which ascends.
-type pairs struct {
-	x      []float64
-	slopes []float64 // room for their slopes
-}
-
-func newPairs(x []float64) *pairs {
-	return &pairs{x: x, slopes: make([]float64, 0, len(x)*(len(x)-1)/2)}
-}
-
-// slope returns the median of the slopes of y between all pairs of points.
-func (p *pairs) slope(y []float64) float64 {
-	s := p.slopes[:0]
+// sen returns the median of the slopes of y between all pairs of points at x, which ascends.
+func sen(x, y []float64) float64 {
+	slopes := make([]float64, 0, len(y)*(len(y)-1)/2)
 	for i := range y {
 		for j := i + 1; j < len(y); j++ {
-			s = append(s, (y[j]-y[i])/(p.x[j]-p.x[i]))
+			slopes = append(slopes, (y[j]-y[i])/(x[j]-x[i]))
 		}
 	}
-	return median(s)
+	return median(slopes)
 }
 
 // median returns the median of values, which it reorders.

@@ -111,7 +111,10 @@ const LeastForMean = 150
 func Describe(series []float64) Trend {
 	group := (len(series) + most - 1) / most
 	x := means(series, group)
-	slope := sen(x)
+	at := make([]float64, len(x))
+	for i := range at {
+		at[i] = float64(i)
+	}
 	n := float64(len(series))
 	mean, squares := spread(series)
 	effective, half := n/inefficiency(series), 0.0
@@ -124,20 +127,9 @@ func Describe(series []float64) Trend {
 		Mean:      mean,
 		Effective: effective,
 		HalfWidth: half,
-		Drift:     slope * float64(len(x)-1),
+		Drift:     sen(at, x) * float64(len(x)-1),
 		P:         byChance(x),
 	}
-}
-
-// sen returns the median slope between all pairs of points.
-func sen(x []float64) float64 {
-	slopes := make([]float64, 0, len(x)*(len(x)-1)/2)
-	for i := range x {
-		for j := i + 1; j < len(x); j++ {
-			slopes = append(slopes, (x[j]-x[i])/float64(j-i))
-		}
-	}
-	return median(slopes)
 }
 
 // The numbers of batches into which a series is cut to see how it wanders.

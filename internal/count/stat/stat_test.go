@@ -50,8 +50,8 @@ func TestMD1Wait(t *testing.T) {
 
 // Values by hand: of the ten slopes between 1, 2, 4, 3 and 6, the fifth and the sixth are 1 and 1.25.
 func TestSen(t *testing.T) {
-	require.InDelta(t, 1.125, sen([]float64{1, 2, 4, 3, 6}), 1e-12)
-	require.Equal(t, 2.5, sen([]float64{0, 1, 5}), "of 1, 4 and 2.5, an odd number the one in the middle")
+	require.InDelta(t, 1.125, sen([]float64{0, 1, 2, 3, 4}, []float64{1, 2, 4, 3, 6}), 1e-12)
+	require.Equal(t, 2.5, sen([]float64{0, 1, 2}, []float64{0, 1, 5}), "of 1, 4 and 2.5, an odd number the one in the middle")
 }
 
 // Values by hand: the line through the ranks 0, 1, 3, 2 and 4 rises by 0.9, which leaves squares of 1.9 in total; if neighbours are independent, the
