@@ -1,12 +1,12 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 )
@@ -21,10 +21,7 @@ func Comparison(w io.Writer, results []*comparison.Result, opts Options) error {
 		}
 		p.comparison(c)
 	}
-	if err := p.to(w); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
+	return p.to(w, "comparison")
 }
 
 func (p *printer) comparison(c *comparison.Result) {
@@ -118,10 +115,7 @@ func ComparisonMarkdown(w io.Writer, results []*comparison.Result) error {
 		}
 		comparisonMarkdown(&b, c)
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write Markdown: %w", err)
-	}
-	return nil
+	return written(w, "Markdown", b.String())
 }
 
 func comparisonMarkdown(b *strings.Builder, c *comparison.Result) {
@@ -159,11 +153,5 @@ func ComparisonJSON(w io.Writer, results []*comparison.Result) error {
 	if len(results) == 1 && results[0].Variant == "" {
 		value = results[0]
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(value); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
+	return safefile.JSON(value)(w)
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
@@ -35,10 +34,7 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	}
 	p.variants(x)
 	p.end(x.ExitCode, "Experiment", opts.Dir)
-	if err := p.to(w); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return p.to(w, "report")
 }
 
 // narrow removes the columns of a comparison that do not fit on a terminal; the findings contain most of their information.
@@ -46,18 +42,7 @@ func narrow(t run.Table) run.Table {
 	if !tables.HasFindings(t) {
 		return t
 	}
-	extra := func(c run.Column) bool { return c.Name == "median" || c.Name == "mde" }
-	rows := slices.Clone(t.Rows)
-	for i, row := range rows {
-		rows[i].Cells = nil
-		for j, c := range row.Cells {
-			if !extra(t.Columns[j]) {
-				rows[i].Cells = append(rows[i].Cells, c)
-			}
-		}
-	}
-	t.Columns, t.Rows = slices.DeleteFunc(slices.Clone(t.Columns), extra), rows
-	return t
+	return tables.Without(t, func(i int) bool { return t.Columns[i].Name == "median" || t.Columns[i].Name == "mde" })
 }
 
 // minWords is the least width to which words in a table are wrapped.

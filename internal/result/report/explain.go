@@ -43,10 +43,7 @@ func Explain(w io.Writer, names []string, opts Options) error {
 			}
 		}
 	}
-	if err := p.to(w); err != nil {
-		return fmt.Errorf("write explanation: %w", err)
-	}
-	return nil
+	return p.to(w, "explanation")
 }
 
 func explained(name string) (words.Explanation, bool) {

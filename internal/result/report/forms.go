@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
@@ -21,11 +21,11 @@ import (
 func Texts(w io.Writer, all []timeline.Source, opts Options) error {
 	for i, s := range all {
 		if i > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return fmt.Errorf("write report: %w", err)
+			if err := written(w, "report", "\n"); err != nil {
+				return err
 			}
 		}
-		var err error
+		err := error(nil)
 		if s.Study != nil {
 			err = Experiment(w, s.Study.Experiment, opts)
 		} else {
@@ -40,16 +40,13 @@ func Texts(w io.Writer, all []timeline.Source, opts Options) error {
 
 // JSON writes each run or experiment as stored in its directory (docs/result.md), one after another.
 func JSON(w io.Writer, all []timeline.Source) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
 	for _, s := range all {
 		var result any = s.Run
 		if s.Study != nil {
 			result = s.Study.Experiment
 		}
-		if err := enc.Encode(result); err != nil {
-			return fmt.Errorf("write result: %w", err)
+		if err := safefile.JSON(result)(w); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -175,10 +172,7 @@ func Markdown(w io.Writer, all []timeline.Source) error {
 			summary(&b, s.Run)
 		}
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return written(w, "report", b.String())
 }
 
 func summary(b *strings.Builder, r *run.Run) {

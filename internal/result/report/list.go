@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -28,10 +27,7 @@ func List(w io.Writer, runs []run.Summary) error {
 		}
 		p.line("%s  %s  %s  %s", id, right(quantity.Duration(s.Seconds), 10), left(string(s.Verdict.Completeness), 8), standing(s))
 	}
-	if err := p.to(w); err != nil {
-		return fmt.Errorf("write list: %w", err)
-	}
-	return nil
+	return p.to(w, "list")
 }
 
 // standing returns what follows the completeness in a run's line.

@@ -45,10 +45,7 @@ func Text(w io.Writer, r *run.Run, opts Options) error {
 	p.workers(r)
 	p.asserts(r.Asserts)
 	p.end(r.ExitCode, "Run", opts.Dir)
-	if err := p.to(w); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return p.to(w, "report")
 }
 
 // printer builds a text.
@@ -73,14 +70,21 @@ func (p *printer) line(format string, args ...any) {
 	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
-// to writes the text, stripped of anything that a terminal would obey.
-func (p *printer) to(w io.Writer) error {
+// to writes the text, which is called what in an error, stripped of anything that a terminal would obey.
+func (p *printer) to(w io.Writer, what string) error {
 	text := quantity.Plain(p.b.String())
 	if p.Colour {
 		text = coloured(text)
 	}
-	_, err := io.WriteString(w, text)
-	return err
+	return written(w, what, text)
+}
+
+// written writes a text.
+func written(w io.Writer, what, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
 }
 
 // item adds text after a label, wrapped into lines to the right of it.

@@ -74,20 +74,7 @@ func same(t run.Table) (run.Table, []string) {
 		}
 		return n > 1
 	}
-	less := t
-	less.Columns, less.Rows = nil, slices.Clone(t.Rows)
-	for i := range less.Rows {
-		less.Rows[i].Cells = nil
-	}
-	for i, c := range t.Columns {
-		if out(i) {
-			continue
-		}
-		less.Columns = append(less.Columns, c)
-		for n, row := range t.Rows {
-			less.Rows[n].Cells = append(less.Rows[n].Cells, row.Cells[i])
-		}
-	}
+	less := tables.Without(t, out)
 	return less, said
 }
 
@@ -109,18 +96,7 @@ func breakTitles(rows [][]tables.Cell) (above []tables.Cell) {
 
 // terse removes columns of a comparison that its other columns nearly repeat.
 func terse(t run.Table) run.Table {
-	median := func(c run.Column) bool { return c.Name == "median" }
-	t.Rows = slices.Clone(t.Rows)
-	for i, row := range t.Rows {
-		row.Cells = nil
-		for j, c := range t.Rows[i].Cells {
-			if !median(t.Columns[j]) {
-				row.Cells = append(row.Cells, c)
-			}
-		}
-		t.Rows[i] = row
-	}
-	t.Columns = slices.DeleteFunc(slices.Clone(t.Columns), median)
+	t = tables.Without(t, func(i int) bool { return t.Columns[i].Name == "median" })
 	for i := range t.Columns {
 		if t.Columns[i].Name == "ratio" {
 			t.Columns[i].Title = "× baseline"

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -63,14 +64,7 @@ func (a *alike) String() string {
 
 func between3(slot []string) string {
 	sorted := slices.SortedFunc(slices.Values(slot), func(a, b string) int {
-		x, y := valueOf(a), valueOf(b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
+		return cmp.Compare(valueOf(a), valueOf(b))
 	})
 	switch n := len(sorted); {
 	case n == 1:

@@ -80,13 +80,18 @@ func WithoutEmpty(t run.Table) run.Table {
 	empty := func(i int) bool {
 		return !slices.ContainsFunc(t.Rows, func(row run.TableRow) bool { return row.Cells[i].Text != "" })
 	}
+	return Without(t, empty)
+}
+
+// Without returns a table without some columns.
+func Without(t run.Table, out func(column int) bool) run.Table {
 	less := t
 	less.Columns, less.Rows = nil, slices.Clone(t.Rows)
 	for n := range less.Rows {
 		less.Rows[n].Cells = nil
 	}
 	for i, c := range t.Columns {
-		if empty(i) {
+		if out(i) {
 			continue
 		}
 		less.Columns = append(less.Columns, c)
