@@ -1,7 +1,6 @@
 package page
 
 import (
-	"html/template"
 	"maps"
 	"math"
 	"slices"
@@ -53,11 +52,8 @@ func observedViews(ph *run.Phase) (all []observedView) {
 				row.Cells = append(row.Cells, c)
 			}
 			v.Rows = append(v.Rows, row)
-			if fig, c := besideLoad(ph, name, field); c != nil {
-				c.Name = fig.Title
-				fig.SVG = template.HTML(c.SVG())
-				v.Figures = append(v.Figures, fig)
-			}
+			fig, c := besideLoad(ph, name, field)
+			v.Figures = append(v.Figures, fig.drawn(c)...)
 		}
 		v.Notes = tables.Missing(missing)
 		for _, e := range how.Errors {

@@ -23,6 +23,16 @@ type figure struct {
 	Missing []string // data that is not drawn, and why
 }
 
+// drawn returns the figure with its chart; none if there is no chart.
+func (f figure) drawn(c *chart.Chart) []figure {
+	if c == nil {
+		return nil
+	}
+	c.Name = f.Title
+	f.SVG = template.HTML(c.SVG())
+	return []figure{f}
+}
+
 const (
 	fewRows   = 8   // seconds below which throughput is drawn from time bins
 	fewPoints = 4   // fewer show nothing over time
@@ -42,13 +52,7 @@ func figures(ph *run.Phase, st []*timeline.Step) []figure {
 		}
 	}
 	var all []figure
-	add := func(f figure, c *chart.Chart) {
-		if c != nil {
-			c.Name = f.Title
-			f.SVG = template.HTML(c.SVG())
-			all = append(all, f)
-		}
-	}
+	add := func(f figure, c *chart.Chart) { all = append(all, f.drawn(c)...) }
 	for _, d := range words.DoneIn(ph) {
 		add(growthChart(d))
 	}

@@ -97,14 +97,10 @@ func upperFirst(text string) string {
 // overlays draws a phase of all variants in the same charts.
 func overlays(s *timeline.Study, phase string, ops []string) (all []figure) {
 	add := func(f figure, c *chart.Chart) {
-		if c != nil {
-			c.Name = f.Title
-			if n := len(s.Experiment.Variants); n > maxLines {
-				f.Note += fmt.Sprintf("; %d of %d variants", maxLines, n)
-			}
-			f.SVG = template.HTML(c.SVG())
-			all = append(all, f)
+		if n := len(s.Experiment.Variants); n > maxLines {
+			f.Note += fmt.Sprintf("; %d of %d variants", maxLines, n)
 		}
+		all = append(all, f.drawn(c)...)
 	}
 	for _, op := range ops {
 		add(overlaidQuantiles(s, phase, op))

@@ -25,7 +25,7 @@ type phaseView struct {
 	Ops         []opView
 	Levels      []levelView
 	MoreLevels  []levelView // other tries of a search, by rate
-	Lead        *figure     // the chart with the answer, on the first screen
+	Lead        []figure    // the chart with the answer, on the first screen: rate against latency, of a search or of stages
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
@@ -73,7 +73,8 @@ func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseVie
 		v.Ops = append(v.Ops, newOpView(ph, d))
 	}
 	v.Levels, v.MoreLevels = levelsOf(ph)
-	v.Lead = leadOf(ph)
+	f, c := levelChart(ph)
+	v.Lead = f.drawn(c)
 	if v.Timed {
 		v.Figures = figures(ph, st)
 	}
@@ -249,15 +250,4 @@ func levelsOf(ph *run.Phase) (shown, folded []levelView) {
 		folded = append(folded, view)
 	}
 	return shown, folded
-}
-
-// leadOf returns the chart that shows a search's or a series of stages' answer: rate against latency; nil for another load.
-func leadOf(ph *run.Phase) *figure {
-	f, c := levelChart(ph)
-	if c == nil {
-		return nil
-	}
-	c.Name = f.Title
-	f.SVG = template.HTML(c.SVG())
-	return &f
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 
@@ -114,11 +113,7 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	}
 	for i := range x.Charts {
 		f, c := planned(x, i)
-		if c != nil {
-			c.Name = f.Title
-			f.SVG = template.HTML(c.SVG())
-		}
-		v.Charts = append(v.Charts, f)
+		v.Charts = append(v.Charts, append(f.drawn(c), f)[0]) // without a chart, it says what is missing
 	}
 	for _, one := range x.Variants {
 		v.Variants = append(v.Variants, newVariantView(x, one))
