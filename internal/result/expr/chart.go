@@ -68,17 +68,15 @@ func checkSeries(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 	if diags.HasErrors() {
 		return diags
 	}
-	fault := func(what, write string) hcl.Diagnostics {
-		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
-	}
-	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
-		return fault("the value is "+article(got.FriendlyName())+", not a number", "Write a figure of a second, such as phase.NAME.series.rate.")
+	const write = "Write a figure of a second, such as phase.NAME.series.rate."
+	if diags := notNumber(expr, v, write); diags != nil {
+		return diags
 	}
 	switch n := len(seriesOf(expr)); {
 	case n == 0:
-		return fault("the value is the same all the time", "Write a figure of a second, such as phase.NAME.series.rate.")
+		return fault(expr, "the value is the same all the time", write)
 	case n > 1:
-		return fault("a line of several series, which have different clocks", "Write a line for each.")
+		return fault(expr, "a line of several series, which have different clocks", "Write a line for each.")
 	}
 	return nil
 }
@@ -88,7 +86,7 @@ func checkTimed(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 	diags := checkSeries(p, l, u)
 	if expr, failed := parseColumn(l); !failed.HasErrors() && !diags.HasErrors() {
 		if steps := seriesOf(expr)[0]; steps[len(steps)-1] == byOrdinal {
-			return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "a course has no time", Detail: `Write over = "ops".`, Subject: expr.Range().Ptr()}}
+			return fault(expr, "a course has no time", `Write over = "ops".`)
 		}
 	}
 	return diags
@@ -101,13 +99,7 @@ func checkFigure(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 	if diags.HasErrors() {
 		return diags
 	}
-	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
-		return hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: "the value is " + article(got.FriendlyName()) + ", not a number",
-			Detail: "Write a figure of the phase, such as phase.NAME.seconds.", Subject: expr.Range().Ptr(),
-		}}
-	}
-	return nil
+	return notNumber(expr, v, "Write a figure of the phase, such as phase.NAME.seconds.")
 }
 
 // checkCurve checks a quantile curve: the name of a latency of an op.
@@ -117,15 +109,12 @@ func checkCurve(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 	if diags.HasErrors() {
 		return diags
 	}
-	fault := func(what, write string) hcl.Diagnostics {
-		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
-	}
 	if _, _, _, ok := latencyPath(expr); !ok || !isLatency(expr, phases) {
-		return fault("the value is not a latency of an op",
+		return fault(expr, "the value is not a latency of an op",
 			"Write the name of one: phase.NAME.op.get.response, or its service, lag, latency.ok.response or acks[0].")
 	}
 	if u.kind != anything && u.kind != times {
-		return fault(fmt.Sprintf("%s cannot be shown in %q, which is for %s", times, u.name, u.kind), `Write "s", "ms" or "us", or leave it out.`)
+		return fault(expr, fmt.Sprintf("%s cannot be shown in %q, which is for %s", times, u.name, u.kind), `Write "s", "ms" or "us", or leave it out.`)
 	}
 	return nil
 }
@@ -161,17 +150,10 @@ func isSeries(name string) bool { return name == "series" || name == byOrdinal }
 // seriesOf lists the series that an expression names, each as its steps below phase.
 func seriesOf(expr hclsyntax.Expression) (all [][]string) {
 	for _, traversal := range expr.Variables() {
-		var steps []string
-		for _, step := range traversal[1:] {
-			name, _ := nameOf(step)
-			steps = append(steps, name)
-			if !isSeries(name) {
-				continue
-			}
-			if !slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, steps) }) {
-				all = append(all, steps)
-			}
-			break
+		steps := stepsOf(traversal)[1:]
+		n := slices.IndexFunc(steps, isSeries) + 1
+		if n > 0 && !slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, steps[:n]) }) {
+			all = append(all, steps[:n])
 		}
 	}
 	return all
@@ -183,15 +165,8 @@ func latencyPath(expr hclsyntax.Expression) (phase, verb string, path []string, 
 	if !plain || x.Traversal.RootName() != "phase" || len(x.Traversal) < 5 {
 		return "", "", nil, false
 	}
-	var steps []string
-	for _, step := range x.Traversal[1:] {
-		name, one := nameOf(step)
-		if !one {
-			return "", "", nil, false
-		}
-		steps = append(steps, name)
-	}
-	return steps[0], steps[2], steps[3:], steps[1] == "op"
+	steps := stepsOf(x.Traversal)
+	return steps[1], steps[3], steps[4:], steps[2] == "op" && !slices.Contains(steps, "")
 }
 
 // isLatency reports whether an expression leads to the summary of a histogram.
@@ -216,6 +191,20 @@ func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
 func Draw(x *run.Experiment, c plan.Chart, variants []Variant) {
 	out := x.AddChart(c.Title, string(c.Over), c.Unit, c.Log)
 	variants = slices.DeleteFunc(slices.Clone(variants), func(v Variant) bool { return !c.Draws(v.Name, valuesOf(x, v.Name)) })
+	draw := func(name, variant string) func([]point, run.Cell) {
+		return func(points []point, why run.Cell) {
+			if len(points) == 0 {
+				out.Miss(name, variant, why)
+				return
+			}
+			var x []float64
+			var y []*float64
+			for _, p := range points {
+				x, y = append(x, p.x), append(y, p.y)
+			}
+			out.Draw(name, variant, x, y)
+		}
+	}
 	if c.Over.Variable() != "" {
 		for _, l := range c.Lines {
 			for _, g := range groupsBy(x, variants, c) {
@@ -223,29 +212,14 @@ func Draw(x *run.Experiment, c plan.Chart, variants []Variant) {
 				if len(c.Lines) == 1 && g.name != "" {
 					label = g.name
 				}
-				px, py, why := g.points(l)
-				if len(px) == 0 {
-					out.Miss(label, g.first, why)
-					continue
-				}
-				out.Draw(label, g.first, px, py)
+				draw(label, g.first)(g.points(l))
 			}
 		}
 		return
 	}
 	for _, v := range variants {
 		for _, l := range c.Lines {
-			points, why := pointsOf(l, v, c.Over)
-			if points == nil {
-				out.Miss(l.Name, v.Name, why)
-				continue
-			}
-			var x []float64
-			var y []*float64
-			for _, p := range points {
-				x, y = append(x, p.x), append(y, p.y)
-			}
-			out.Draw(l.Name, v.Name, x, y)
+			draw(l.Name, v.Name)(pointsOf(l, v, c.Over))
 		}
 	}
 }

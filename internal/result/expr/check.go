@@ -49,16 +49,24 @@ func check(p *plan.Plan, a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.D
 		return inNumbers(expr, diags)
 	}
 	if got := v.Type(); got != cty.Bool && got != cty.DynamicPseudoType {
-		return diags.Append(&hcl.Diagnostic{
-			Severity: hcl.DiagError,
-			Summary:  "the condition is " + article(got.FriendlyName()) + ", not true or false",
-			Detail:   `Write a comparison, such as phase.NAME.op.get.response.p99 < duration("20ms").`,
-			Subject:  expr.Range().Ptr(),
-		})
+		return fault(expr, "the condition is "+article(got.FriendlyName())+", not true or false", `Write a comparison, such as phase.NAME.op.get.response.p99 < duration("20ms").`)
 	}
 	u := &unitless{p: p, a: a}
 	hclsyntax.Walk(expr, u)
 	return u.found
+}
+
+// fault reports what is wrong with an expression, and what to write.
+func fault(expr hclsyntax.Expression, what, write string) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
+}
+
+// notNumber reports an expression whose value has another type than a number.
+func notNumber(expr hclsyntax.Expression, v cty.Value, write string) hcl.Diagnostics {
+	if got := v.Type(); got != cty.Number && got != cty.DynamicPseudoType {
+		return fault(expr, "the value is "+article(got.FriendlyName())+", not a number", write)
+	}
+	return nil
 }
 
 // inNumbers adds hints to errors: how to write quantities if operands do not fit, and what to write instead of functions of other languages.

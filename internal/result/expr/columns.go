@@ -79,20 +79,13 @@ func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnost
 	if diags.HasErrors() {
 		return diags
 	}
-	got := v.Type()
-	if got == cty.String && c.Unit == "" && c.Confidence == 0 {
+	if v.Type() == cty.String && c.Unit == "" && c.Confidence == 0 {
 		return nil
 	}
-	if got != cty.Number && got != cty.DynamicPseudoType {
-		return hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: "the value is " + article(got.FriendlyName()) + ", not a number",
-			Detail: "Write a figure, such as phase.NAME.op.get.rate.", Subject: expr.Range().Ptr(),
-		}}
+	if diags = notNumber(expr, v, "Write a figure, such as phase.NAME.op.get.rate."); diags == nil && !known {
+		diags = hcl.Diagnostics{unknownUnit(c.Unit)}
 	}
-	if !known {
-		return hcl.Diagnostics{unknownUnit(c.Unit)}
-	}
-	return nil
+	return diags
 }
 
 // checkValue checks the names in an expression, and that its kind of quantity fits a unit.
@@ -114,10 +107,7 @@ func checkValue(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext, u unit) (cty.
 		return cty.NilVal, nil, diags
 	}
 	if of := kindOf(p, expr); u.kind != anything && of != anything && of != u.kind {
-		return cty.NilVal, nil, hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: fmt.Sprintf("%s cannot be shown in %q, which is for %s", of, u.name, u.kind),
-			Detail: "Write another unit, or leave it out.", Subject: expr.Range().Ptr(),
-		}}
+		return cty.NilVal, nil, fault(expr, fmt.Sprintf("%s cannot be shown in %q, which is for %s", of, u.name, u.kind), "Write another unit, or leave it out.")
 	}
 	v, diags := expr.Value(ctx)
 	return v, expr, diags
@@ -129,11 +119,7 @@ func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	if !ok || x.Traversal.RootName() != "phase" {
 		return anything
 	}
-	var path []string
-	for _, step := range x.Traversal {
-		name, _ := nameOf(step)
-		path = append(path, name)
-	}
+	path := stepsOf(x.Traversal)
 	if k, observed := kindObserved(p, path); observed {
 		return k
 	}
@@ -322,11 +308,7 @@ func (d doubts) named(c plan.Column, variants []Variant, i, base int) run.Validi
 		}
 	}
 	for _, traversal := range expr.Variables() {
-		var path []string
-		for _, step := range traversal {
-			name, _ := nameOf(step)
-			path = append(path, name)
-		}
+		path := stepsOf(traversal)
 		row, column := i, path[len(path)-1]
 		switch {
 		case path[0] == "phase" && len(path) > 1:
@@ -418,22 +400,11 @@ func excuse(cell *run.Cell, c plan.Column, row, why string, name ...string) {
 	}
 	expr, _ := parseColumn(c)
 	names := append([]string{row}, name...)
-	if slices.ContainsFunc(expr.Variables(), func(path hcl.Traversal) bool { return begins(path, names) }) {
+	if slices.ContainsFunc(expr.Variables(), func(path hcl.Traversal) bool {
+		return len(path) >= len(names) && slices.Equal(stepsOf(path[:len(names)]), names)
+	}) {
 		cell.Reason = why
 	}
-}
-
-// begins reports whether a path begins with these names.
-func begins(path hcl.Traversal, names []string) bool {
-	if len(path) < len(names) {
-		return false
-	}
-	for i, want := range names {
-		if name, _ := nameOf(path[i]); name != want {
-			return false
-		}
-	}
-	return true
 }
 
 // rowsByName returns the columns so far of each variant that is comparable with variant i, and why the others are not.

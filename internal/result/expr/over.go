@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,15 +48,7 @@ func groupsBy(x *run.Experiment, variants []Variant, c plan.Chart) (groups []*gr
 		groups[j].at = append(groups[j].at, placed{at, v})
 	}
 	for _, g := range groups {
-		slices.SortFunc(g.at, func(a, b placed) int {
-			switch {
-			case a.x < b.x:
-				return -1
-			case a.x > b.x:
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(g.at, func(a, b placed) int { return cmp.Compare(a.x, b.x) })
 	}
 	return groups
 }
@@ -70,19 +63,18 @@ func valuesOf(x *run.Experiment, variant string) map[string]string {
 }
 
 // points returns a figure of each variant, the mean over its runs. why is an empty cell with the reason of the first missing one.
-func (g *group) points(l plan.Column) (x []float64, y []*float64, why run.Cell) {
+func (g *group) points(l plan.Column) (points []point, why run.Cell) {
 	expr, diags := parseColumn(l)
 	if diags.HasErrors() {
-		return nil, nil, run.Cell{Reason: explain(diags)}
+		return nil, run.Cell{Reason: explain(diags)}
 	}
 	there := false
 	for _, p := range g.at {
-		x = append(x, p.x)
 		var some []point
 		for _, r := range p.v.Runs {
 			result, err := valueOf(p.v.Plan, r)
 			if err != nil {
-				return nil, nil, run.Cell{Reason: err.Error()}
+				return nil, run.Cell{Reason: err.Error()}
 			}
 			cell := valueAt(expr, columnContext(result.GetAttr("phase"), nil, nil, nil), r)
 			if cell.Value == nil && why.Reason == "" {
@@ -90,18 +82,15 @@ func (g *group) points(l plan.Column) (x []float64, y []*float64, why run.Cell) 
 			}
 			some = append(some, point{p.x, cell.Value})
 		}
-		var mean *float64
-		if len(some) > 0 {
-			mean = meanPoint(some).y
-		}
+		mean := meanPoint(some).y
 		there = there || mean != nil
-		y = append(y, mean)
+		points = append(points, point{p.x, mean})
 	}
 	switch {
 	case there:
-		return x, y, run.Cell{}
+		return points, run.Cell{}
 	case why.Reason == "":
 		why.Reason = "no run of these variants counts"
 	}
-	return nil, nil, why
+	return nil, why
 }
