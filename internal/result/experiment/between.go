@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
@@ -39,12 +38,13 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 		x.Repeat = max(x.Repeat, n)
 		x.Variants = append(x.Variants, run.Variant{Name: side.Name})
 	}
-	if n, m := len(c.runs["A"]), len(c.runs["B"]); min(n, m) < stat.LeastRounds(2) {
+	n, m := len(c.runs["A"]), len(c.runs["B"])
+	if min(n, m) < stat.LeastRounds(2) {
 		result.Notes = append(result.Notes, fmt.Sprintf("Runs that count: %d of A, %d of B. That is too few to tell a difference from the spread between restarts. "+
 			"Run both plans at least %d times, in turn, and name all runs: A1,A2,… B1,B2,….", n, m, stat.LeastRounds(2)))
 	}
-	c.apart = true // they may be of different days
-	c.ordered = !alternate(c.runs["A"], c.runs["B"])
+	c.apart = true                             // they may be of different days
+	c.ordered = alternations(a, b) < min(n, m) // else changes of the machine over time affect both sides
 	c.all(&result.Notes)
 	result.Figures = append(result.Figures, x.Figures...)
 	result.Tables = slices.Concat(result.Tables, tables(x), c.observed())
@@ -63,27 +63,20 @@ func (c *comparer) all(notes *[]string) {
 	c.conclude()
 }
 
-// alternate says whether the runs of two sides were started in turn, so that changes of the machine over time affect both: the sides alternate at
-// least as often as the smaller side has runs.
-func alternate(a, b []*run.Run) bool {
-	type start struct {
-		at   time.Time
-		side int
-	}
-	var all []start
-	for side, runs := range [...][]*run.Run{a, b} {
-		for _, r := range runs {
-			all = append(all, start{r.StartedAt, side})
+// alternations counts how often a run that counts was followed by one of the other side.
+func alternations(a, b []comparison.Kept) (n int) {
+	last := ""
+	runs, _ := inTurn(a, b)
+	for _, r := range runs {
+		if !r.Ended(false).Counts() {
+			continue
 		}
-	}
-	slices.SortStableFunc(all, func(x, y start) int { return x.at.Compare(y.at) })
-	changes := 0
-	for i := 1; i < len(all); i++ {
-		if all[i].side != all[i-1].side {
-			changes++
+		if last != "" && r.Variant != last {
+			n++
 		}
+		last = r.Variant
 	}
-	return changes >= min(len(a), len(b))
+	return n
 }
 
 // coordinates lists who coordinated replication in a phase.

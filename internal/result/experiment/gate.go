@@ -234,61 +234,56 @@ func looks(most int) (all []int) {
 // Decide decides a gate by some values of how much worse a variant was, at the last look that they have reached of at most some pairs. The variant has
 // failed if it is worse than the baseline and estimated as worse by the limit, and passed if it is not worse by the limit, each by a signed rank test
 // whose looks together err in 5 %.
-func Decide(worse []float64, limit float64, most int) (d run.Decision, at float64) {
+func Decide(worse []float64, limit float64, most int) run.Decision {
 	all := looks(most)
-	p := 0.05 / float64(len(all))
 	for _, n := range all {
 		if n > len(worse) {
 			break
 		}
-		if d, at = decideBy(worse[:n], limit, p); d != run.GateUndecided {
-			break
+		if d := decideBy(worse[:n], limit, mistaken/float64(len(all))); d != run.GateUndecided {
+			return d
 		}
 	}
-	return d, at
+	return run.GateUndecided
 }
 
 // decideBy decides by all values, each way wrongly with probability p.
-func decideBy(worse []float64, limit, p float64) (d run.Decision, at float64) {
-	at, _, _ = stat.Centre(worse, p)
+func decideBy(worse []float64, limit, p float64) run.Decision {
+	at, _, _ := stat.Centre(worse, p)
 	less := make([]float64, len(worse))
 	for i, v := range worse {
 		less[i] = limit - v
 	}
 	switch {
 	case at >= limit && stat.SignedRank(worse) < p:
-		return run.GateFailed, at
+		return run.GateFailed
 	case at < limit && stat.SignedRank(less) < p:
-		return run.GatePassed, at
+		return run.GatePassed
 	}
-	return run.GateUndecided, at
+	return run.GateUndecided
 }
 
 // Look updates an experiment's gate by its runs so far. It says whether no further pair is needed.
 func Look(x *run.Experiment, runs []*run.Run) (done bool) {
 	g := x.Gate
 	p := pairs(x, g, runs)
-	g.Pairs = len(p.worse)
-	most := x.Repeat
-	if g.Pairs == 0 {
-		return g.Again > mostAgain
-	}
-	d, at := Decide(p.worse, p.limit, most)
-	p.settle(g, d, at, 0.05/float64(len(looks(most))))
-	return g.Decision == run.GateFailed || g.Decision == run.GatePassed || g.Pairs >= most || g.Again > mostAgain
+	p.settle(g, Decide(p.worse, p.limit, x.Repeat), mistaken/float64(len(looks(x.Repeat))))
+	return g.Decision != run.GateUndecided || g.Pairs >= x.Repeat || g.Again > mostAgain
 }
 
 // settle enters a decision in the gate, and by how much worse the variant is, with an interval that errs on either side with a probability.
-func (p paired) settle(g *run.Gate, d run.Decision, at, probability float64) {
-	centre, lo, hi := stat.Centre(p.worse, probability)
+func (p paired) settle(g *run.Gate, d run.Decision, probability float64) {
+	if g.Decision, g.Pairs, g.Needed = d, len(p.worse), 0; g.Pairs == 0 {
+		return
+	}
+	at, lo, hi := stat.Centre(p.worse, probability)
 	sd := math.NaN() // of one pair
-	if len(p.worse) > 1 {
+	if g.Pairs > 1 {
 		sd = math.Sqrt(stat.Variance(p.worse) / 2)
 	}
-	g.Decision, g.Spread, g.Needed = d, number(sd), 0
-	if d != run.GateFailed && d != run.GatePassed {
-		away := max(p.limit, centre, p.limit-centre) // from what has to be excluded: 0 if it fails, the limit if it passes
-		at, g.Needed = centre, max(g.Pairs+1, plan.LeastPairs, int(math.Ceil(26*sd*sd/(away*away))))
+	if g.Spread = number(sd); d == run.GateUndecided {
+		away := max(p.limit, at, p.limit-at) // from what has to be excluded: 0 if it fails, the limit if it passes
+		g.Needed = max(g.Pairs+1, plan.LeastPairs, int(math.Ceil(26*sd*sd/(away*away))))
 	}
 	g.By, g.Lo, g.Hi = p.back(at), p.back(lo), p.back(hi)
 }
@@ -309,14 +304,8 @@ func judge(x *run.Experiment, runs []*run.Run) {
 	g := x.Gate
 	Look(x, runs)
 	pair := time.Duration(2e9 * x.Seconds / float64(max(len(x.Runs), 1)))
-	if g.Decision == "" {
-		g.Decision = run.GateUndecided
-	}
-	other := x.Variants[0].Name
-	if other == x.Baseline {
-		other = x.Variants[1].Name
-	}
-	say(g, x.Baseline, other, pair)
+	other := slices.IndexFunc(x.Variants, func(v run.Variant) bool { return v.Name != x.Baseline })
+	say(g, x.Baseline, x.Variants[other].Name, pair)
 	if g.Metric == plan.CPUPerOp && g.By != nil && x.Verdict.Validity != run.Valid {
 		g.Text += " The doubts about time do not touch that."
 	}

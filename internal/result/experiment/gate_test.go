@@ -52,7 +52,7 @@ func TestGatesDecide(t *testing.T) {
 					for len(worse) < look {
 						worse = append(worse, math.Log1p(planted)+c.run(random)-c.run(random))
 					}
-					if d, _ = experiment.Decide(worse, math.Log(1.03), 40); d != run.GateUndecided {
+					if d = experiment.Decide(worse, math.Log(1.03), 40); d != run.GateUndecided {
 						break
 					}
 				}

@@ -38,18 +38,17 @@ func GateKept(a, b []comparison.Kept, p *plan.Plan, metric string, worse float64
 	x := &run.Experiment{Baseline: "A"}
 	for _, g := range all {
 		of := pairs(x, g, runs)
-		g.Decision, g.Pairs = run.GateUndecided, len(of.worse)
 		exact := of.share && len(of.worse) > 1 && !slices.ContainsFunc(of.worse, func(by float64) bool { return by != of.worse[0] })
 		switch {
-		case g.Pairs == 0:
 		case exact && of.worse[0] >= of.limit:
-			of.settle(g, run.GateFailed, of.worse[0], 0.05)
+			of.settle(g, run.GateFailed, mistaken)
 		case exact:
-			of.settle(g, run.GatePassed, of.worse[0], 0.05)
-		case inPairs:
-			p := 0.05 / float64(len(all))
-			d, at := decideBy(of.worse, of.limit, p)
-			of.settle(g, d, at, p)
+			of.settle(g, run.GatePassed, mistaken)
+		case inPairs && len(of.worse) > 0:
+			p := mistaken / float64(len(all))
+			of.settle(g, decideBy(of.worse, of.limit, p), p)
+		default:
+			g.Decision, g.Pairs = run.GateUndecided, len(of.worse)
 		}
 		if say(g, "A", "B", 0); !inPairs && g.Decision == run.GateUndecided {
 			g.Text = "Cannot tell: the runs were not made in turn, A B B A …, and as many of each."

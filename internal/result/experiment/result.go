@@ -96,7 +96,7 @@ func (c *comparer) compare(s subject) {
 			}
 			own := sides[v.Name]
 			if len(own.of) == 0 {
-				missing(&f, c.whyNone(s, m, v.Name))
+				nullAll(&f, c.whyNone(s, m, v.Name), append(relative, "score", "error", "median")...)
 			} else {
 				c.describe(&f, s, own.of)
 				c.relate(&f, s, m, sides)
@@ -147,16 +147,15 @@ func (c *comparer) relate(f *run.Figure, s subject, m opMetric, sides map[string
 		}
 	}
 	if why.Text != "" {
-		nullAll(f, why, relative[:]...)
+		nullAll(f, why, relative...)
 		return
 	}
 	t := c.test(f.Variant, sides, blur(m.Name))
-	set := func(at, lo, hi **float64, v [3]float64) { *at, *lo, *hi = number(v[0]), number(v[1]), number(v[2]) }
 	lo, hi := t.Interval(mistaken)
 	if m.Kind == metric.Share {
-		set(&f.Difference, &f.DifferenceLo, &f.DifferenceHi, [3]float64{t.At, lo, hi})
+		f.Difference, f.DifferenceLo, f.DifferenceHi = number(t.At), number(lo), number(hi)
 	} else {
-		set(&f.Ratio, &f.RatioLo, &f.RatioHi, [3]float64{math.Exp(t.At), math.Exp(lo), math.Exp(hi)})
+		f.Ratio, f.RatioLo, f.RatioHi = number(math.Exp(t.At)), number(math.Exp(lo)), number(math.Exp(hi))
 	}
 	f.Spread, f.P = number(t.spread), number(t.P())
 	switch {
@@ -293,13 +292,7 @@ func (c *comparer) syncs(phase, variant string) (used []string) {
 }
 
 // relative are the numbers that need a baseline.
-var relative = [...]string{"ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde"}
-
-// missing records why there is no number at all.
-func missing(f *run.Figure, why reason.Why) {
-	nullAll(f, why, "score", "error", "median")
-	nullAll(f, why, relative[:]...)
-}
+var relative = []string{"ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde"}
 
 // whyNone says why a variant has no values of a metric.
 func (c *comparer) whyNone(s subject, m opMetric, variant string) reason.Why {
@@ -318,7 +311,7 @@ func (c *comparer) whyNone(s subject, m opMetric, variant string) reason.Why {
 func (c *comparer) validity(s subject, variant string) run.Validity {
 	worst := run.Valid
 	for _, r := range slices.Concat(c.runs[variant], c.runs[c.x.Baseline]) {
-		if p := r.Phase[s.phase]; p != nil && (p.Validity == run.Invalid || worst == run.Valid) {
+		if p := r.Phase[s.phase]; p != nil && p.Validity.Worse(worst) {
 			worst = p.Validity
 		}
 	}
@@ -327,13 +320,7 @@ func (c *comparer) validity(s subject, variant string) run.Validity {
 
 // conclude says what the figures show, once they are complete.
 func (c *comparer) conclude() {
-	all := c.x.Figures
-	var p []float64
-	for _, f := range all {
-		if f.P != nil {
-			p = append(p, *f.P)
-		}
-	}
+	all, p := c.x.Figures, c.tested()
 	adjusted := Holm(p)
 	c.foretell(len(p), func(f, baseline *run.Figure) int { return min(baseline.Values, f.Values) })
 	for i := range all {
@@ -347,6 +334,16 @@ func (c *comparer) conclude() {
 	}
 }
 
+// tested returns the p of the figures that have one.
+func (c *comparer) tested() (p []float64) {
+	for _, f := range c.x.Figures {
+		if f.P != nil {
+			p = append(p, *f.P)
+		}
+	}
+	return p
+}
+
 // foretell sets the smallest differences that would be found among a family of comparisons, if each side of one has a number of runs.
 func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) int) {
 	variants := len(c.x.Variants)
@@ -357,10 +354,9 @@ func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) int) 
 		}
 		return n
 	}
-	type key struct{ n, sides, family int }
-	known := map[key]float64{}
+	known := map[[3]int]float64{}
 	detectable := func(n, sides, family int) float64 {
-		k := key{n, sides, family}
+		k := [3]int{n, sides, family}
 		if known[k] == 0 {
 			known[k] = Detectable(n, sides, family)
 		}
@@ -493,13 +489,7 @@ func Outlook(x *run.Experiment, runs []*run.Run) (lines []string, known bool) {
 	for _, s := range subjectsOf(runs) {
 		c.compare(s)
 	}
-	family := 0
-	for _, f := range soFar.Figures {
-		if f.P != nil {
-			family++
-		}
-	}
-	c.foretell(family, func(*run.Figure, *run.Figure) int { return x.Repeat })
+	c.foretell(len(c.tested()), func(*run.Figure, *run.Figure) int { return x.Repeat })
 	for _, s := range subjectsOf(runs) {
 		var worst *run.Figure
 		for i := range soFar.Figures {
