@@ -73,11 +73,7 @@ func (p *phase) events(ph *plan.Phase, m *Measured) {
 
 // event fills in the effects of one event, and the reason for each figure that is missing.
 func (p *phase) event(at string, e *run.Event, a *aftermath) {
-	missing := func(code reason.Code, why string, paths ...string) {
-		for _, path := range paths {
-			p.null(at+"."+path, code, why)
-		}
-	}
+	missing := func(code reason.Code, why string, names ...string) { p.null(at+".", code, why, names...) }
 	if e.UndoneSeconds == nil {
 		missing(reason.NotApplicable, "it was not undone", "undone_seconds")
 	}

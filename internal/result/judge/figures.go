@@ -130,7 +130,7 @@ func (p *phase) count(ph *plan.Phase, m *Measured) {
 
 // builder turns the totals of a step into figures, and records a reason for each that is missing.
 type builder struct {
-	phase   *phase
+	*phase
 	totals  *measure.Totals
 	settled *measure.Totals // what latencies are computed from
 	through throughput      // turns counts into rates
@@ -271,16 +271,13 @@ func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {
 		r.RateWall = number(float64(r.OK) / seconds(wall))
 		r.RatePeak = number(max(*r.RateWall, peak(t.Bins[driver.OK], b.totals)))
 	} else {
-		b.explain(at+".rate_wall", unbounded(b.totals))
-		b.explain(at+".rate_peak", unbounded(b.totals))
+		b.explain(at, unbounded(b.totals), ".rate_wall", ".rate_peak")
 	}
 	if r.Rate, r.Answered = b.perSecond(&t.Bins, &t.Turns); r.Rate != nil {
 		r.RatePerMinute = number(60 * *r.Rate)
 		return
 	}
-	for _, name := range []string{".rate", ".answered", ".rate_per_minute"} {
-		b.explain(at+name, b.through.why)
-	}
+	b.explain(at, b.through.why, ".rate", ".answered", ".rate_per_minute")
 }
 
 // keys copies the ledger of keys, or that of the ops if each has one key.
@@ -296,8 +293,7 @@ func (b *builder) keys(at string, r *run.Op, t *measure.Op) {
 		b.explain(at+".rate_wall", unbounded(b.totals))
 	}
 	if r.Keys.Rate, r.Keys.Answered = b.perSecond(bins, turns); r.Keys.Rate == nil {
-		b.explain(at+".rate", b.through.why)
-		b.explain(at+".answered", b.through.why)
+		b.explain(at, b.through.why, ".rate", ".answered")
 	}
 }
 
@@ -320,16 +316,19 @@ func (b *builder) hitRatio(at string, verb driver.Verb, r *run.Op) {
 	}
 }
 
-// null records why the number at a path, or every number of the object there, is null.
-func (b *builder) null(path string, code reason.Code, why string) { b.phase.null(path, code, why) }
+// null records why the number at a path, or every number of the object there, is null; with names, those at the path with each of them behind it.
+func (p *phase) null(path string, code reason.Code, why string, names ...string) {
+	p.explain(path, reason.Why{Code: code, Text: why}, names...)
+}
 
 // explain is null for a reason that is already made.
-func (b *builder) explain(path string, why reason.Why) { b.phase.explain(path, why) }
-
-func (p *phase) explain(path string, why reason.Why) { p.Null(path, why) }
-
-func (p *phase) null(path string, code reason.Code, why string) {
-	p.Null(path, reason.Why{Code: code, Text: why})
+func (p *phase) explain(path string, why reason.Why, names ...string) {
+	if names == nil {
+		names = []string{""}
+	}
+	for _, name := range names {
+		p.Null(path+name, why)
+	}
 }
 
 // known removes the reason why a number was null.

@@ -44,17 +44,13 @@ func (b *builder) grow(at string, r *run.Figures, t *measure.Op) {
 	b.drift(at+".drift", g, bins)
 	fit, why := b.fit(g, bins)
 	if why.Text != "" {
-		for _, name := range []string{".order", ".order_lo", ".order_hi"} {
-			b.explain(at+name, why)
-		}
+		b.explain(at, why, ".order", ".order_lo", ".order_hi")
 	} else {
 		g.Order, g.OrderLo, g.OrderHi = number(fit.Order.Value), number(fit.Order.Low), number(fit.Order.High)
 		g.Judge()
 	}
 	if why := b.secondsTo(g, bins, fit, why); why.Text != "" {
-		for _, name := range []string{".seconds_to", ".seconds_to_lo", ".seconds_to_hi"} {
-			b.explain(at+name, why)
-		}
+		b.explain(at, why, ".seconds_to", ".seconds_to_lo", ".seconds_to_hi")
 	}
 }
 

@@ -46,9 +46,7 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 	if t.Failed == 0 {
 		l.Mean, l.SD, l.Max = number(seconds(h.Mean())), number(seconds(h.SD())), number(seconds(h.Max()))
 	} else {
-		for _, name := range []string{"mean", "sd", "max"} {
-			b.null(at+"."+name, reason.OpsFailed, slower)
-		}
+		b.null(at, reason.OpsFailed, slower, ".mean", ".sd", ".max")
 	}
 	l.SetQuantiles(b.phase.quantiles, func(share float64, path string) *float64 {
 		v := quantileOf(t, share)

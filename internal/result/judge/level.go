@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -33,25 +34,30 @@ const overloadedAt = 0.9
 
 // achieved makes the achieved rate of a closed step from the rates of its ops, or of its scenarios.
 func (p *phase) achieved() {
-	sum, known := 0.0, true
-	add := func(f *run.Figures) {
+	sum := 0.0
+	for f := range turning(p.Op, p.Scenario) {
 		if f.Answered == nil {
-			known = false
 			return
 		}
 		sum += *f.Answered
 	}
-	for _, o := range p.Op {
-		if len(p.Scenario) == 0 && o != nil {
-			add(&o.Figures)
+	p.AchievedRate = number(sum)
+	p.known("achieved_rate")
+}
+
+// turning yields the figures of what takes turns in a closed load: scenarios if there are any, else ops.
+func turning(ops map[string]*run.Op, scenarios map[string]*run.Scenario) iter.Seq[*run.Figures] {
+	return func(yield func(*run.Figures) bool) {
+		for _, o := range ops {
+			if len(scenarios) == 0 && o != nil && !yield(&o.Figures) {
+				return
+			}
 		}
-	}
-	for _, s := range p.Scenario {
-		add(&s.Figures)
-	}
-	if known {
-		p.AchievedRate = number(sum)
-		p.known("achieved_rate")
+		for _, s := range scenarios {
+			if !yield(&s.Figures) {
+				return
+			}
+		}
 	}
 }
 
@@ -130,14 +136,8 @@ func (l *Level) roughly() (perSecond float64) {
 	if l.phase.Seconds == 0 {
 		return 0
 	}
-	add := func(f *run.Figures) { perSecond += float64(f.OK+f.Miss) / l.phase.Seconds }
-	for _, o := range l.Op {
-		if len(l.Scenario) == 0 && o != nil {
-			add(&o.Figures)
-		}
-	}
-	for _, s := range l.Scenario {
-		add(&s.Figures)
+	for f := range turning(l.Op, l.Scenario) {
+		perSecond += float64(f.OK+f.Miss) / l.phase.Seconds
 	}
 	return perSecond
 }
@@ -312,31 +312,23 @@ func (p *phase) search(s *plan.Search, m *Measured, sum Found) {
 	}
 	p.Search = r
 	p.known("search")
-	rate := func(i int, name, why string) *float64 {
+	found := func(i int, why string, names ...string) (*float64, *int) {
 		if i < 0 {
-			p.null("search."+name, reason.NoRateHeld, why)
-			return nil
+			p.null("search.", reason.NoRateHeld, why, names...)
+			return nil, nil
 		}
-		return number(m.Levels[i].Rate)
+		return number(m.Levels[i].Rate), &i
 	}
-	level := func(i int, name, why string) *int {
-		if i < 0 {
-			p.null("search."+name, reason.NoRateHeld, why)
-			return nil
-		}
-		return &i
-	}
-	const noRate, noKnee = "no rate was confirmed", "it may lie beyond the rates that were tried"
-	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
-	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
-	r.FirstFailed = rate(sum.Failed, "first_failed", "the target failed at no higher rate")
+	r.Rate, r.Level = found(sum.Held, "no rate was confirmed", "rate", "level")
+	r.Knee, r.KneeLevel = found(sum.Knee, "it may lie beyond the rates that were tried", "knee", "knee_level")
+	r.FirstFailed, _ = found(sum.Failed, "the target failed at no higher rate", "first_failed")
+	r.ClientBound, _ = found(sum.Limited, "the generator did not bound the answer", "client_bound")
 	if sum.Low > 0 {
 		r.Low, r.Noise = number(sum.Low), number(sum.Noise)
 		if !math.IsInf(sum.High, 1) {
 			r.High = number(sum.High)
 		}
 	}
-	r.ClientBound = rate(sum.Limited, "client_bound", "the generator did not bound the answer")
 }
 
 // judgeSearch checks whether the answer is the target's own, and as precise as asked.

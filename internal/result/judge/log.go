@@ -122,16 +122,12 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 	}
 	switch {
 	case len(lost) > 0:
-		for _, path := range []string{"log.forces_per_op", "log.entries_per_sync"} {
-			p.null(path, reason.WorkerLost, "what worker "+strings.Join(lost, ", ")+" forced is not known")
-		}
+		p.null("log.", reason.WorkerLost, "what worker "+strings.Join(lost, ", ")+" forced is not known", "forces_per_op", "entries_per_sync")
 	case changed > 0:
 		p.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", reason.NotApplicable, "nothing was forced")
 		p.nullable(&l.EntriesPerSync, float64(changed)/float64(max(1, syncs))*float64(min(1, syncs)), "log.entries_per_sync", reason.NotApplicable, "no sync was shared")
 	default:
-		for _, path := range []string{"log.forces_per_op", "log.entries_per_sync"} {
-			p.null(path, reason.NoOps, "no op changed anything")
-		}
+		p.null("log.", reason.NoOps, "no op changed anything", "forces_per_op", "entries_per_sync")
 	}
 	if l.AtRisk == nil {
 		p.null("log.at_risk", reason.NotApplicable, "without sync_every, ops end when their entries are as durable as they get")

@@ -77,8 +77,7 @@ func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
 		p.null(at+".rate", reason.NoTime, "no time passed between the two probes")
 		return r
 	}
-	p.null(at+".delta", code, why)
-	p.null(at+".rate", code, why)
+	p.null(at, code, why, ".delta", ".rate")
 	return r
 }
 

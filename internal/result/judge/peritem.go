@@ -55,9 +55,7 @@ func (p *phase) fieldPerItem(f run.Observed, o *plan.Observe, name string, count
 	of.Table = of.Table && name == of.Memory
 	is, code, why := counted.perItem(seen, of, name, nodes)
 	if why != "" {
-		for _, one := range []string{"per_item", "per_item_ci95", "fixed"} {
-			p.null("observe."+o.Name+"."+name+"."+one, code, why)
-		}
+		p.null("observe."+o.Name+"."+name+".", code, why, "per_item", "per_item_ci95", "fixed")
 		return f
 	}
 	f.PerItem, f.PerItemCI95, f.Fixed = number(is.Item), number(is.Half), number(is.Fixed)

@@ -20,17 +20,13 @@ func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 	s := &run.Staleness{Gets: t.Gets, Stale: t.Stale, ByOne: t.Behind[0], ByTwo: t.Behind[1], ByThree: t.Behind[2], ByMore: t.Behind[3], Backwards: t.Backwards}
 	p.Staleness = s
 	if t.Gets == 0 {
-		for _, name := range []string{"ratio", "low", "high"} {
-			p.null("staleness."+name, reason.NoOps, "no get of a key that had been put was answered")
-		}
+		p.null("staleness.", reason.NoOps, "no get of a key that had been put was answered", "ratio", "low", "high")
 	} else {
 		s.Ratio = number(float64(t.Stale) / float64(t.Gets))
 		p.bursts(s)
 	}
 	if t.Stale == 0 {
-		for _, name := range []string{"age_mean", "age_p50", "age_p99", "age_max"} {
-			p.null("staleness."+name, reason.NoOps, "no get was stale")
-		}
+		p.null("staleness.", reason.NoOps, "no get was stale", "age_mean", "age_p50", "age_p99", "age_max")
 		return
 	}
 	ages := measure.Times{Answered: t.Age}
@@ -53,7 +49,5 @@ func (p *phase) bursts(s *run.Staleness) {
 		s.Low, s.High = number(low), number(high)
 		return
 	}
-	for _, name := range []string{"low", "high"} {
-		p.null("staleness."+name, reason.TooFew, "stale gets come in bursts, and fewer than ten seconds had any: run longer")
-	}
+	p.null("staleness.", reason.TooFew, "stale gets come in bursts, and fewer than ten seconds had any: run longer", "low", "high")
 }

@@ -55,8 +55,7 @@ func (p *phase) trend(at string, series []float64) run.Trend {
 			why = fmt.Sprintf("%s are too few to have met rare stalls; at least %d are needed", quantity.Count(len(series), "second"), stat.LeastForMean)
 		}
 		t.Effective, t.CI95 = nil, nil
-		p.null(at+".effective", reason.TooFew, why)
-		p.null(at+".ci95", reason.TooFew, why)
+		p.null(at, reason.TooFew, why, ".effective", ".ci95")
 	}
 	return t
 }
