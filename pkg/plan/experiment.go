@@ -154,10 +154,7 @@ func (b *block) gate() *Gate {
 }
 
 // Guard puts a gate before the variant of an experiment of two, in place of the plan's own.
-func (e *Experiment) Guard(worse float64) error {
-	if len(e.Variants) != 2 || e.Sequential() {
-		return fmt.Errorf("a gate takes an experiment of a baseline and one variant, interleaved; this one has %d variants, %s", len(e.Variants), e.Order)
-	}
+func (e *Experiment) Guard(worse float64) {
 	if e.Gate == nil {
 		e.Gate = &Gate{}
 		if e.Repeat < LeastPairs {
@@ -165,7 +162,6 @@ func (e *Experiment) Guard(worse float64) error {
 		}
 	}
 	e.Gate.Worse = worse
-	return nil
 }
 
 // leftOut reports whether the variant that is being resolved is left out.

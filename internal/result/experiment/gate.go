@@ -22,6 +22,9 @@ const mostAgain = 5
 // instead of a metric that cannot be had.
 func NewGate(e *plan.Experiment, p *plan.Plan) (*run.Gate, error) {
 	g := &run.Gate{Metric: e.Gate.Metric, Phase: e.Gate.Phase, Op: e.Gate.Op, Worse: e.Gate.Worse, Why: []string{}}
+	if len(e.Variants) != 2 || e.Sequential() {
+		return nil, fmt.Errorf("it takes an experiment of a baseline and one variant, interleaved: this one has %d variants, %s", len(e.Variants), e.Order)
+	}
 	for _, t := range p.Targets {
 		if t.Builtin == nil && e.Restart == "" {
 			return nil, fmt.Errorf("target %s is not restarted between runs, and of servers that are not, one gate in eight fails by chance: write restart = hook.NAME", t.Name)

@@ -13,7 +13,7 @@ import (
 // decides only a share, which counts gets exactly, if it differs by the same in all of them.
 func GateKept(a, b []comparison.Kept, p *plan.Plan, metric string, worse float64) (all []*run.Gate, err error) {
 	for _, ph := range p.Phases {
-		e := &plan.Experiment{Restart: "kept", Gate: &plan.Gate{Metric: metric, Phase: ph.Name, Worse: worse}}
+		e := &plan.Experiment{Restart: "kept", Variants: make([]plan.Variant, 2), Gate: &plan.Gate{Metric: metric, Phase: ph.Name, Worse: worse}}
 		ops := []string{""}
 		switch {
 		case ph.Populate != nil || ph.Clear != nil || ph.Verify != nil:
