@@ -140,17 +140,14 @@ func (f *quickFlags) run(cmd *cobra.Command, at string) error {
 		return err
 	}
 	words := f.wordsOn(cmd.ErrOrStderr())
-	if err := errors.Join(f.checkProgress(), f.checkOutputs(), f.loops.check(), f.secretOf(a, words)); err != nil {
-		return err
-	}
-	if f.labels, err = parseLabels(f.labelTexts); err != nil {
+	if err := f.ready(a, words); err != nil {
 		return err
 	}
 	q, err := f.request(a)
 	if err != nil {
 		return err
 	}
-	p, err := f.written(cmd, q)
+	_, p, err := f.written(cmd, quickPlan, q)
 	if err != nil || p == nil {
 		return err
 	}
@@ -161,38 +158,39 @@ func (f *quickFlags) run(cmd *cobra.Command, at string) error {
 	return f.carryOut(cmd, p, words, f.finish)
 }
 
-// written writes the plan. It returns nil if that is all that --plan asks for.
-func (f *quickFlags) written(cmd *cobra.Command, q *quick) (*plan.Plan, error) {
-	text, err := q.text()
-	if err != nil {
-		return nil, err
+// ready checks the flags of a run, and finds the password.
+func (f *quickFlags) ready(a *address, words io.Writer) (err error) {
+	if err = errors.Join(f.checkProgress(), f.checkOutputs(), f.loops.check(), f.secretOf(a, words)); err == nil {
+		f.labels, err = parseLabels(f.labelTexts)
 	}
-	p, err := f.kept(cmd, text)
-	if err != nil || p == nil {
-		return nil, err
-	}
-	q.bytes = int64(p.Datasets[0].Values.Size)
-	return p, nil
+	return err
 }
 
-// kept reads the plan that was written, and keeps its text where --plan says. It returns nil if that is all that --plan asks for.
-func (f *quickFlags) kept(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
-	p, err := f.read(text).plan(cmd.ErrOrStderr())
-	if err != nil {
-		return nil, err
+// written writes the plan by its template, reads it, and keeps its text where --plan says. The plan is nil if that is all that --plan asks for.
+func (f *quickFlags) written(cmd *cobra.Command, form string, with any) (text []byte, p *plan.Plan, err error) {
+	var b bytes.Buffer
+	if err := template.Must(template.New("plan").Parse(form)).Execute(&b, with); err != nil {
+		return nil, nil, err
+	}
+	text, diags := plan.Format(b.Bytes(), "plan")
+	if diags.HasErrors() {
+		return nil, nil, diags
+	}
+	if p, err = f.read(text).plan(cmd.ErrOrStderr()); err != nil {
+		return nil, nil, err
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), exposed(p))
 	switch f.plan {
 	case "":
 	case standard:
 		_, err := cmd.OutOrStdout().Write(text)
-		return nil, err
+		return nil, nil, err
 	default:
 		if err := safefile.Replace(f.plan, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
-			return nil, failed("--plan: %w", err)
+			return nil, nil, failed("--plan: %w", err)
 		}
 	}
-	return p, nil
+	return text, p, nil
 }
 
 // carryOut runs the plan by finish, which reports, and removes what the run left on the server. If its fill times out, it begins again, more slowly.
@@ -472,19 +470,6 @@ func objectivesOf(texts []string, driver string) (list []objective, err error) {
 		}
 	}
 	return list, nil
-}
-
-// text writes the plan.
-func (q *quick) text() ([]byte, error) {
-	var b bytes.Buffer
-	if err := template.Must(template.New("plan").Parse(quickPlan)).Execute(&b, q); err != nil {
-		return nil, err
-	}
-	text, diags := plan.Format(b.Bytes(), "plan")
-	if diags.HasErrors() {
-		return nil, diags
-	}
-	return text, nil
 }
 
 // summary says what the command will do, and how long it takes.

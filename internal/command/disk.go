@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	_ "embed" // for the plan
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"text/template"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +20,6 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
@@ -110,11 +107,7 @@ func (f *diskFlags) run(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	text, err := d.text()
-	if err != nil {
-		return err
-	}
-	p, err := f.kept(cmd, text)
+	_, p, err := f.written(cmd, diskPlan, d)
 	if err != nil || p == nil {
 		return err
 	}
@@ -187,19 +180,6 @@ func (f *diskFlags) asked(dir string) (*disk, error) {
 			d.Root, quantity.Bytes(free), place, f.size)
 	}
 	return d, nil
-}
-
-// text writes the plan.
-func (d *disk) text() ([]byte, error) {
-	var b bytes.Buffer
-	if err := template.Must(template.New("plan").Parse(diskPlan)).Execute(&b, d); err != nil {
-		return nil, err
-	}
-	text, diags := plan.Format(b.Bytes(), "plan")
-	if diags.HasErrors() {
-		return nil, diags
-	}
-	return text, nil
 }
 
 // show describes the place, and the results of the loads there.

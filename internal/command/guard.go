@@ -35,6 +35,7 @@ const databases = 16
 // guard refuses a server that does not answer, or that should not be loaded. Nothing has been written to it yet.
 func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	t := p.Target("server")
+	q.bytes = int64(p.Datasets[0].Values.Size)
 	if q.Driver == "web" {
 		return f.reach(ctx, t, q)
 	}

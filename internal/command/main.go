@@ -130,12 +130,15 @@ func meantCommand(cmd *cobra.Command, word string) string {
 }
 
 // one requires a single argument, and otherwise says how to write the command.
-func one(what string) cobra.PositionalArgs {
+func one(what string) cobra.PositionalArgs { return exactly(1, "one "+what) }
+
+// exactly requires n arguments, named in words.
+func exactly(n int, words string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
+		if len(args) == n {
 			return nil
 		}
-		return fmt.Errorf("want one %s, got %d arguments: write %s", what, len(args), cmd.UseLine())
+		return fmt.Errorf("want %s, got %s: write %s", words, quantity.Count(len(args), "argument"), cmd.UseLine())
 	}
 }
 

@@ -66,12 +66,7 @@ by that, 7 if that cannot be told; 4 only for doubts about counts and values.`,
   loadgen runs compare 20261120T173438Z-hydra-m4-4f2a..20261120T181020Z-hydra-m4-0c1b 20261121T090112Z-hydra-m4-77d0..20261121T093301Z-hydra-m4-be02
   loadgen runs compare 20261120T200000Z-nwr-9b01 20261121T200000Z-nwr-51fe
   loadgen runs compare 20261120T200000Z-nwr-9b01/w=2,r=1 20261121T200000Z-nwr-51fe/w=2,r=1 --format markdown`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("want two sides, got %d: write %s", len(args), cmd.UseLine())
-			}
-			return nil
-		},
+		Args: exactly(2, "two sides"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0], args[1]) },
 	}
 	addForms(c, &flags.form, comparisonForms[:])

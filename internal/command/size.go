@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -86,10 +85,7 @@ func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 	}
 	fields, _ := footprint.Of(a.driver)
 	words := f.wordsOn(cmd.ErrOrStderr())
-	if err := errors.Join(f.checkProgress(), f.loops.check(), f.secretOf(a, words)); err != nil {
-		return err
-	}
-	if f.labels, err = parseLabels(f.labelTexts); err != nil {
+	if err := f.ready(a, words); err != nil {
 		return err
 	}
 	items, memory, sample, err := f.asked()
@@ -104,7 +100,7 @@ func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 	phases := f.fill(q, points)
 	q.Fields, q.Keys = listed(fields.Names()), points[len(points)-1]
 	q.Description = quoted("what an item takes")
-	p, err := f.written(cmd, q)
+	_, p, err := f.written(cmd, quickPlan, q)
 	if err != nil || p == nil {
 		return err
 	}

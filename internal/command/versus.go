@@ -45,12 +45,7 @@ The command writes a plan, shown by --plan, and runs it like loadgen run.`,
 		Example: `  loadgen versus 'redis-server --port {port}' '/opt/new/redis-server --port {port}' --budget 10m
   loadgen versus 'memcached -p {port}' 'memcached -p {port} -t 8' --driver memcached --rate 50k/s
   loadgen versus redis://127.0.0.1:6379 redis://127.0.0.1:6380`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("want two servers, got %d: write %s", len(args), cmd.UseLine())
-			}
-			return nil
-		},
+		Args: exactly(2, "two servers"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.versus(cmd, args[0], args[1]) },
 	}
 	f := c.Flags()
@@ -77,10 +72,7 @@ func (f *quickFlags) versus(cmd *cobra.Command, a, b string) error {
 	}
 	defer end()
 	words := f.wordsOn(cmd.ErrOrStderr())
-	if err := errors.Join(f.checkProgress(), f.checkOutputs(), f.loops.check(), f.secretOf(at, words)); err != nil {
-		return err
-	}
-	if f.labels, err = parseLabels(f.labelTexts); err != nil {
+	if err := f.ready(at, words); err != nil {
 		return err
 	}
 	t, q, err := f.trial(cmd, at, s)
@@ -181,15 +173,10 @@ func (f *quickFlags) trial(cmd *cobra.Command, a *address, s *sides) (*runner.Tr
 	} else if a.driver != "web" {
 		s.Op = q.Ops[0].Name
 	}
-	text, err := q.text()
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := f.kept(cmd, text)
+	text, p, err := f.written(cmd, quickPlan, q)
 	if err != nil || p == nil {
 		return nil, nil, err
 	}
-	q.bytes = int64(p.Datasets[0].Values.Size)
 	t, err := f.read(text).trial(cmd.ErrOrStderr())
 	return t, q, err
 }
