@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/loadgen/loadgen/internal/base/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -149,29 +148,29 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 				var s Snapshot
 				s.Delta.Ack(driver.Put, MaxAcks+1, 1)
 				return &s
-			}(), "encode put: 256 acks of an op, want at most 255",
+			}(), "encode put: 256 acks, want at most 255",
 		},
 		{
 			"too many kinds", func() *Snapshot {
 				var s Snapshot
 				s.Delta.of(driver.Put).kind(MaxKinds + 1).Response.Record(1)
 				return &s
-			}(), "encode put: 9 kinds of an op, want at most 8",
+			}(), "encode put: 9 kinds, want at most 8",
 		},
 		{
 			"too many steps", func() *Snapshot {
 				var s Snapshot
 				s.Delta.AddStep(Step{2, MaxSteps})
 				return &s
-			}(), "encode scenario 3: step 65: want at most 64",
+			}(), "encode scenario 3: 65 steps, want at most 64",
 		},
 		{
 			"too many acks of a step", func() *Snapshot {
 				var s Snapshot
-				s.Delta.step(Step{0, 1}).growAcks(MaxAcks + 1)
+				lengthen(&s.Delta.step(Step{0, 1}).Acks, MaxAcks+1)
 				s.Delta.step(Step{0, 1}).Acks[MaxAcks].Record(1)
 				return &s
-			}(), "encode scenario 1: step 2: 256 acks of an op, want at most 255",
+			}(), "encode scenario 1: step 2: 256 acks, want at most 255",
 		},
 	} {
 		for range 2 {
@@ -248,8 +247,8 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"requests beyond", head + span + noErrs + "0101" + "27", "beyond the 1 endpoints"},
 		{"requests after the last", head + span + noErrs + "0102" + "260100000000000000" + "00", "beyond the 1 endpoints"},
 		{"empty requests", head + span + noErrs + "0101" + "00" + zeros8, "a request ledger that is written, but empty"},
-		{"times away of too many", head + span + noErrs + "0000" + "8120", "times away of 4097 endpoints, want at most 4096"},
-		{"last time away is none", head + span + noErrs + "0000" + "020100", "the last of 2 times away is 0"},
+		{"times away of too many", head + span + noErrs + "0000" + "8120", "4097 times away, want at most 4096"},
+		{"last time away is none", head + span + noErrs + "0000" + "020100", "the last of 2 times away is empty"},
 		{"verbs", head + span + noErrs + noReqs + "808080808010", "a set 0x8000000000 of 39 verbs"},
 		{"empty op", head + span + noErrs + noReqs + "02" + emptyOp, "decode totals: put: written, but empty"},
 		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0100", "put: decode histogram: version 1"},
@@ -290,8 +289,8 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"empty step", second + "04" + emptyOp, "decode totals: scenario 2: step 3: written, but empty"},
 		{"versions", bare + "02", "versions: a mark of 2"},
 		{"empty versions", bare + "01" + "000000000000000000000000" + "0200" + "00", "versions: written, but empty"},
-		{"many lost writes", bare + "01" + "000000000000000000000000" + "0200" + "11", "versions: 17 examples, want at most 16"},
-		{"a long key", bare + "01" + "000000000000000000000000" + "0200" + "01" + "00" + "fb", "versions: a key of 251 bytes"},
+		{"many lost writes", bare + "01" + "000000000000000000000000" + "0200" + "11", "17 examples of lost writes, want at most 16"},
+		{"a long key", bare + "01" + "000000000000000000000000" + "0200" + "01" + "00" + "fb", "251 bytes of a lost key, want at most 250"},
 		{"lost writes out of order", bare + "01" + "000000000000000000000000" + "0200" + "02" + "02" + "00" + "0500" + "04" + "00" + "0500", "versions: examples out of order"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -392,9 +391,11 @@ func FuzzDecodeSnapshot(f *testing.F) {
 // Counts of caches from before some of them were counted as unavailable can still be read.
 func TestCachesOfAnOlderBuild(t *testing.T) {
 	want := Cache{Gets: 5, Hits: 4, Misses: 1, Loads: 1, Caches: 2, MostLoads: 1, Entries: 3, Bytes: 300}
-	old := slices.Delete(want.append(nil), 13, 14) // what Unavailable takes
+	var writes form
+	writes.cache(&want)
+	old := slices.Delete(writes.out, 13, 14) // what Unavailable takes
 	old[0] = 1
-	r := &reader{Reader: varint.Reader{Rest: old}}
+	r := reading(old)
 	var got Cache
 	r.cache(&got)
 	require.NoError(t, r.Err)

@@ -85,7 +85,7 @@ func counted() (all []field) {
 		for name, of := range map[string]func(*Totals) *Op{"put": put, "scenario": scenario, "step": func(t *Totals) *Op { return t.step(Step{0, 1}) }} {
 			all = append(
 				all,
-				field{name: fmt.Sprintf("ack %d of a %s", k, name), grows: true, count: func(t *Totals) { o := of(t); o.growAcks(k); o.Acks[k-1].Record(5) }},
+				field{name: fmt.Sprintf("ack %d of a %s", k, name), grows: true, count: func(t *Totals) { o := of(t); lengthen(&o.Acks, k); o.Acks[k-1].Record(5) }},
 				field{name: fmt.Sprintf("service of kind %d of a %s", k, name), grows: true, count: func(t *Totals) { of(t).kind(k).Service.Record(5) }},
 				field{name: fmt.Sprintf("response of kind %d of a %s", k, name), grows: true, count: func(t *Totals) { of(t).kind(k).Response.Record(5) }},
 			)

@@ -52,9 +52,7 @@ func (g *Growth) at(ordinal uint64) *GrowthBin {
 
 // bin returns a bin, creating it and those before it at first use.
 func (g *Growth) bin(i int) *GrowthBin {
-	if more := i + 1 - len(g.Bins); more > 0 {
-		g.Bins = append(g.Bins, make([]GrowthBin, more)...)
-	}
+	lengthen(&g.Bins, i+1)
 	return &g.Bins[i]
 }
 

@@ -27,10 +27,10 @@ func TestCheckWithin(t *testing.T) {
 		"an op's answers":       {func(s *Snapshot, _ *Limits) { s.Delta.Ack(driver.Get, 1, 1) }, "counts ops of get"},
 		"an answer":             {func(s *Snapshot, _ *Limits) { s.Delta.Ack(driver.Put, 4, 1) }, "snapshot 7 counts 4 good answers of an op, put, and its step waits for at most 3"},
 		"an answer of a step": {func(s *Snapshot, _ *Limits) {
-			s.Delta.step(Step{0, 1}).growAcks(4)
+			lengthen(&s.Delta.step(Step{0, 1}).Acks, 4)
 			s.Delta.step(Step{0, 1}).Acks[3].Record(1)
 		}, "of an op, step 2 of scenario 1, and"},
-		"an answer of a scenario": {func(s *Snapshot, _ *Limits) { s.Delta.scenario(0).growAcks(4); s.Delta.scenario(0).Acks[3].Record(1) }, "of an op, scenario 1, and"},
+		"an answer of a scenario": {func(s *Snapshot, _ *Limits) { lengthen(&s.Delta.scenario(0).Acks, 4); s.Delta.scenario(0).Acks[3].Record(1) }, "of an op, scenario 1, and"},
 		"a scenario":              {func(s *Snapshot, _ *Limits) { s.Delta.AddScenario(1) }, "snapshot 7 counts scenario 2, and its step has 1"},
 		"a step":                  {func(s *Snapshot, _ *Limits) { s.Delta.AddStep(Step{0, 2}) }, "snapshot 7 counts step 3 of scenario 1, which has 2"},
 		"ordinals":                {func(_ *Snapshot, l *Limits) { l.Growth = false }, "snapshot 7 counts put by ordinal, and its step does not"},

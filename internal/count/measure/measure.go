@@ -183,7 +183,7 @@ func (t *Totals) Ack(v driver.Verb, k int, ns int64) { t.AckN(v, k, ns, 1) }
 func (t *Totals) AckN(v driver.Verb, k int, ns int64, n uint64) {
 	o := t.of(v)
 	if len(o.Acks) < k {
-		o.growAcks(k)
+		lengthen(&o.Acks, k)
 	}
 	o.Acks[k-1].RecordN(ns, n)
 }
@@ -220,7 +220,7 @@ func (t *Totals) AddLost(n int, from, to int64) {
 // AddAway adds the time that a connection to an endpoint was away.
 func (t *Totals) AddAway(endpoint int, ns int64) {
 	if ns > 0 {
-		t.Away = lengthened(t.Away, endpoint+1)
+		lengthen(&t.Away, endpoint+1)
 		t.Away[endpoint] += uint64(ns)
 	}
 }
@@ -262,9 +262,7 @@ func (o *Op) record(s *Sample, n uint64, turn, origin int64) {
 
 // kind returns the latencies of kind k ≥ 1, creating it at first use.
 func (o *Op) kind(k int) *Kind {
-	for len(o.Kinds) < k {
-		o.Kinds = append(o.Kinds, Kind{})
-	}
+	lengthen(&o.Kinds, k)
 	return &o.Kinds[k-1]
 }
 

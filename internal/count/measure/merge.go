@@ -32,7 +32,7 @@ func (t *rest) merge(o *rest) {
 	}
 	t.Origin = cmp.Or(t.Origin, o.Origin)
 	mergeRequests(&t.Requests, o.Requests)
-	t.Away = lengthened(t.Away, len(o.away()))
+	lengthen(&t.Away, len(o.away()))
 	for i, ns := range o.away() {
 		t.Away[i] += ns
 	}
@@ -157,7 +157,7 @@ func (o *Op) merge(from *Op) {
 		to[i].Merge(h)
 	}
 	acks := from.acks()
-	o.growAcks(len(acks))
+	lengthen(&o.Acks, len(acks))
 	for i := range acks {
 		o.Acks[i].Merge(&acks[i])
 	}
@@ -197,12 +197,11 @@ func (t *rest) away() []uint64 {
 	return t.Away[:n]
 }
 
-// lengthened returns s with at least n elements; the new ones are 0.
-func lengthened(s []uint64, n int) []uint64 {
-	if more := n - len(s); more > 0 {
-		return append(s, make([]uint64, more)...)
+// lengthen gives s at least n elements; the new ones are zero.
+func lengthen[T any](s *[]T, n int) {
+	if more := n - len(*s); more > 0 {
+		*s = append(*s, make([]T, more)...)
 	}
-	return s
 }
 
 func mergeOne(to **Bins, from *Bins) {
@@ -220,12 +219,6 @@ func mergeBins(to, from *[driver.NumOutcomes]*Bins) {
 		if b.Total() > 0 {
 			madeBins(to, driver.Outcome(i)).Merge(b)
 		}
-	}
-}
-
-func (o *Op) growAcks(n int) {
-	if more := n - len(o.Acks); more > 0 {
-		o.Acks = append(o.Acks, make([]hist.Hist, more)...)
 	}
 }
 

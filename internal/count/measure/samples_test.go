@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/loadgen/loadgen/internal/base/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -35,7 +34,11 @@ func drawn(most, from, to int, seed, part uint64, together int) *Samples {
 	return s
 }
 
-func form(s *Samples) string { return string(s.AppendBinary(nil)) }
+func formOf(s *Samples) string {
+	var f form
+	f.samples(s)
+	return string(f.out)
+}
 
 // TestEveryOpHasTheSameChance draws 20 of 1,000 ops, 3,000 times, by four loops with unequal shares that are joined in a different order each time.
 // Each op is expected 60 times. The sum of squares is compared with chi-squared with 999 degrees of freedom, which exceeds 1,195 once in 100,000
@@ -97,7 +100,7 @@ func TestMergeIsExact(t *testing.T) {
 			all.ops = append(all.ops, p.ops...)
 			parts = append(parts, p)
 		}
-		want := form(all)
+		want := formOf(all)
 		joined := func(order []*Samples) *Samples {
 			s := &Samples{}
 			for _, p := range order {
@@ -105,21 +108,21 @@ func TestMergeIsExact(t *testing.T) {
 			}
 			return s
 		}
-		require.Equal(t, want, form(joined(rapid.Permutation(parts).Draw(t, "order"))))
+		require.Equal(t, want, formOf(joined(rapid.Permutation(parts).Draw(t, "order"))))
 		cut := rapid.IntRange(0, len(parts)).Draw(t, "cut")
 		s := joined(parts[:cut])
 		s.Merge(joined(parts[cut:]))
-		require.Equal(t, want, form(s))
+		require.Equal(t, want, formOf(s))
 		s.Merge(&Samples{})
-		require.Equal(t, want, form(s))
+		require.Equal(t, want, formOf(s))
 	})
 }
 
 // TestDrawIsSeeded, and takes few more than it keeps: n·(1 + ln(N/n)).
 func TestDrawIsSeeded(t *testing.T) {
-	require.Equal(t, form(drawn(100, 0, 100_000, 5, 1, 4)), form(drawn(100, 0, 100_000, 5, 1, 4)))
-	require.NotEqual(t, form(drawn(100, 0, 100_000, 5, 1, 4)), form(drawn(100, 0, 100_000, 6, 1, 4)))
-	require.NotEqual(t, form(drawn(100, 0, 100_000, 5, 1, 4)), form(drawn(100, 0, 100_000, 5, 2, 4)))
+	require.Equal(t, formOf(drawn(100, 0, 100_000, 5, 1, 4)), formOf(drawn(100, 0, 100_000, 5, 1, 4)))
+	require.NotEqual(t, formOf(drawn(100, 0, 100_000, 5, 1, 4)), formOf(drawn(100, 0, 100_000, 6, 1, 4)))
+	require.NotEqual(t, formOf(drawn(100, 0, 100_000, 5, 1, 4)), formOf(drawn(100, 0, 100_000, 5, 2, 4)))
 	d := NewDraw(100, 1, 1)
 	for i := range 1_000_000 {
 		if !d.Passes(1) {
@@ -199,8 +202,8 @@ func TestErrorsAreCleaned(t *testing.T) {
 }
 
 func decode(b string) (*Samples, error) {
-	s, r := &Samples{}, varint.Reader{Rest: []byte(b)}
-	s.Decode(&r)
+	s, r := &Samples{}, reading([]byte(b))
+	r.samples(s)
 	if r.Err == nil && len(r.Rest) > 0 {
 		r.Fail("%d bytes after it", len(r.Rest))
 	}
@@ -216,7 +219,7 @@ func TestBinary(t *testing.T) {
 	}
 	s := &Samples{}
 	s.Add(50, d.Taken())
-	want := form(s)
+	want := formOf(s)
 	got, err := decode(want)
 	require.NoError(t, err)
 	require.Equal(t, s.Ops(), got.Ops())
@@ -236,16 +239,16 @@ func TestFormsThatCannotBe(t *testing.T) {
 	one := func(change func(o *DrawnOp)) string {
 		o := *op(5)
 		change(&o)
-		return form(samplesOf(5, o))
+		return formOf(samplesOf(5, o))
 	}
-	ascending := form(drawn(5, 0, 2, 1, 1, 1))
+	ascending := formOf(drawn(5, 0, 2, 1, 1, 1))
 	at := 2
 	size := (len(ascending) - at) / 2
 	for want, b := range map[string]string{
 		"3 samples of at most 2":               "\x02\x03" + strings.Repeat("\x00", 3*leastBytes),
 		"0 samples of at most 0":               "\x00\x00" + strings.Repeat("\x00", leastBytes),
-		"want some of at most 100000":          form(samplesOf(MostSamples+1, *op(1))),
-		"0 samples":                            form(samplesOf(5)),
+		"want some of at most 100000":          formOf(samplesOf(MostSamples+1, *op(1))),
+		"0 samples":                            formOf(samplesOf(5)),
 		"it ends early: 2 samples in 20 bytes": "\x05\x02" + strings.Repeat("\x00", 20),
 		"ended as 6":                           one(func(o *DrawnOp) { o.Outcome = driver.Shed }),
 		"a sample of verb":                     one(func(o *DrawnOp) { o.Verb = driver.Verb(driver.NumVerbs) }),
@@ -274,11 +277,11 @@ func TestFormsThatJustCanBe(t *testing.T) {
 		o := *op(5)
 		change(&o)
 		was := samplesOf(5, o)
-		got, err := decode(form(was))
+		got, err := decode(formOf(was))
 		require.NoError(t, err, name)
 		require.Equal(t, was, got, name)
 	}
-	_, err := decode(form(samplesOf(MostSamples, *op(1))))
+	_, err := decode(formOf(samplesOf(MostSamples, *op(1))))
 	require.NoError(t, err)
 	for _, b := range []string{ // bytes that AppendBinary makes for no op
 		"\x05\x01" + strings.Repeat("\x00", 8) + "\x00\x00\x00\x00\x00" + "\x81\x80\x80\x80\x80\x80\x80\x80\x80\x01" + "\x00\x00\x00",
@@ -290,17 +293,16 @@ func TestFormsThatJustCanBe(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(form(drawn(10, 0, 100, 1, 1, 3))))
+	f.Add([]byte(formOf(drawn(10, 0, 100, 1, 1, 3))))
 	f.Add([]byte("\x05\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, r := &Samples{}, varint.Reader{Rest: b}
-		s.Decode(&r)
+		s, r := &Samples{}, reading(b)
+		r.samples(s)
 		if r.Err != nil {
 			require.True(t, s.Empty())
 			return
 		}
-		again := s.AppendBinary(nil)
-		got, err := decode(string(again))
+		got, err := decode(formOf(s))
 		require.NoError(t, err)
 		require.Equal(t, s.Ops(), got.Ops())
 	})

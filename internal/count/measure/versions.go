@@ -3,7 +3,6 @@ package measure
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -154,67 +153,4 @@ func (v *Versions) reset() {
 	}
 	v.Verified.Lost = v.Verified.Lost[:0]
 	v.Staleness.Age.Reset()
-}
-
-// append appends the binary form; a single 0 if nothing was compared.
-func (v *Versions) append(b []byte) []byte {
-	if v.empty() {
-		return append(b, 0)
-	}
-	b = append(b, 1)
-	for _, n := range v.counts() {
-		b = binary.AppendUvarint(b, *n)
-	}
-	b = appendHist(b, &v.Staleness.Age)
-	b = append(b, byte(len(v.Verified.Lost)))
-	for i := range v.Verified.Lost {
-		l := &v.Verified.Lost[i]
-		b = binary.AppendVarint(b, l.At)
-		b = append(append(b, byte(min(len(l.Key), maxLostKey))), l.Key[:min(len(l.Key), maxLostKey)]...)
-		b = binary.AppendUvarint(binary.AppendUvarint(b, l.Version), l.Found)
-	}
-	return b
-}
-
-// versions reads what append wrote.
-func (r *reader) versions(t *Totals) {
-	t.Versions.reset()
-	switch there := r.Byte(); there {
-	case 0:
-		return
-	case 1:
-	default:
-		r.Fail("versions: a mark of %d", there)
-		return
-	}
-	v := t.Compared()
-	for _, n := range v.counts() {
-		*n = r.Uvarint()
-	}
-	r.hist(&v.Staleness.Age)
-	n := r.Byte()
-	if n > MaxLost {
-		r.Fail("versions: %d examples, want at most %d", n, MaxLost)
-	}
-	for range n {
-		if r.Err != nil {
-			return
-		}
-		v.Verified.extend()
-		all := v.Verified.Lost
-		l := &all[len(all)-1]
-		l.At = r.Varint()
-		size := int(r.Byte())
-		if size > maxLostKey {
-			r.Fail("versions: a key of %d bytes, want at most %d", size, maxLostKey)
-		}
-		l.Key = append(l.Key[:0], r.Take(size)...)
-		l.Version, l.Found = r.Uvarint(), r.Uvarint()
-		if n := len(all); r.Err == nil && n > 1 && compareLost(all[n-2], *l) > 0 {
-			r.Fail("versions: examples out of order")
-		}
-	}
-	if r.Err == nil && v.empty() {
-		r.Fail("versions: written, but empty")
-	}
 }
