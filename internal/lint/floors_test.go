@@ -24,8 +24,8 @@ var packagesWithFloors = map[string]storeyed{
 		floors: [][]string{
 			{"phase"},                              // puts the stages together
 			{"level", "cause", "search", "belief"}, // verdict: of levels, and which rate is next
-			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall", "witness"},                                                                                        // doubts
-			{"figures", "cache", "device", "event", "finer", "generator", "growth", "latency", "log", "observe", "peritem", "requests", "shape", "staleness", "steady", "targets", "verify"}, // figures
+			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall", "witness"},                                                                                                   // doubts
+			{"figures", "cache", "counted", "device", "event", "finer", "generator", "growth", "latency", "log", "observe", "peritem", "requests", "shape", "staleness", "steady", "targets", "verify"}, // figures
 			{"rate", "offered", "stall"}, // rates
 			{"counts", "end", "observation", "plateau", "series", "span", "warmup"}, // counts
 			{"quantile", "text"}, // what all share

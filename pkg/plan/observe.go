@@ -49,6 +49,7 @@ const (
 	ObserveDirectory  = "directory"  // the space that a directory on the coordinator's machine takes
 	ObservePrometheus = "prometheus" // series of a Prometheus endpoint
 	ObserveHook       = "hook"       // what a command prints
+	ObserveCounts     = "counts"     // what one endpoint's server counted; no plan has it: each run asks by itself
 )
 
 // GroupField is the memory of the control group that a process is in, which a plan has to ask for.

@@ -23,6 +23,8 @@ type Op struct {
 	Key   string       `json:"-"` // template of the key that its requests concern; "" if there is none, or it is unknown. It follows from Form, as Reads does
 	Reads form.Reading `json:"-"` // whether they only read
 
+	Command string `json:"-"` // the command that its requests are; "" if its driver names none. It follows from Form, too
+
 	misses bool // they can end as misses; it follows from Form, too
 }
 
@@ -166,7 +168,7 @@ func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 	if w.Stores != o.Stores {
 		v.fault(fmt.Sprintf("%s: stores = %t of a form that says otherwise", at.where, o.Stores), "Write what the form does.", at.path)
 	}
-	o.Key, o.Reads, o.misses = w.Key, w.Reads, slices.Contains(w.Outcomes, driver.Miss)
+	o.Key, o.Reads, o.Command, o.misses = w.Key, w.Reads, w.Command, slices.Contains(w.Outcomes, driver.Miss)
 	verb, _ := everyStores(o.Name)
 	switch store := !verbFor(o.Name).Own(); {
 	case store && w.Stores && !verb.Stores():

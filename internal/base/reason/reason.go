@@ -41,6 +41,7 @@ const (
 	NoOps             Code = "no_ops"             // no op was due, or none ended on which a number could be based
 	NoPlateau         Code = "no_plateau"         // the whole load was never on at the same time
 	NoRateHeld        Code = "no_rate_held"       // a search found no rate that held
+	OthersBeside      Code = "others_beside"      // servers answered requests of others, too
 	Overloaded        Code = "overloaded"         // the target sustained less than was offered
 	PolicyLimit       Code = "policy_limit"       // a worker's policy held the load back
 	Retransmits       Code = "retransmits"        // TCP retransmitted much
@@ -59,7 +60,7 @@ const (
 // Counts says whether a doubt is about counts and values, and not about time.
 func (c Code) Counts() bool {
 	switch c {
-	case AllMissed, CountsDisagree, Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, LostWrites, Unended, Unverified:
+	case AllMissed, CountsDisagree, Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, LostWrites, OthersBeside, Unended, Unverified:
 		return true
 	}
 	return false

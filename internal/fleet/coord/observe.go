@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,12 +24,17 @@ func (c *coordinator) observe() (end func()) {
 	}
 	watched := map[string]string{}
 	for _, o := range c.Plan.Observes {
-		endpoints := c.nodes[o.Target]
-		if t := c.Plan.Target(o.Target); t != nil && t.Builtin == nil {
-			endpoints = t.Endpoints
+		var endpoints []string
+		if t := c.Plan.Target(o.Target); t != nil {
+			endpoints = c.endpointsOf(t)
 		}
-		p := &asked{Probe: c.Observe(o, endpoints)}
+		p := &asked{o: o, Probe: c.Observe(o, endpoints)}
 		c.probes, watched[o.Name] = append(c.probes, p), p.Of()
+	}
+	if c.Observe != nil {
+		for _, l := range judge.Looks(c.Plan, c.endpointsOf) {
+			c.probes = append(c.probes, &asked{o: l.Observe, Probe: c.Observe(l.Observe, []string{l.Endpoint})})
+		}
 	}
 	if len(watched) > 0 {
 		c.note(entry{Watched: watched})
@@ -40,10 +46,20 @@ func (c *coordinator) observe() (end func()) {
 	}
 }
 
+// endpointsOf lists the endpoints of a target that are known before it is loaded.
+func (c *coordinator) endpointsOf(t *plan.Target) []string {
+	if t.Builtin != nil {
+		return c.nodes[t.Name]
+	}
+	return t.Endpoints
+}
+
 // asked is a probe together with a Take that may still be running.
 type asked struct {
 	Probe
-	late <-chan probed // result of a Take that missed its deadline, or nil
+	o       *plan.Observe
+	late    <-chan probed // result of a Take that missed its deadline, or nil
+	refused string        // why a server's counts are not asked for any more; "" if they are
 }
 
 // watch observes one phase, with one goroutine per observation. end waits for them.
@@ -71,6 +87,7 @@ type watcher struct {
 type probed struct {
 	value   map[string]float64
 	missing map[string]string
+	is      map[string]string // what identifies the server
 }
 
 // watch prepares to observe a phase.
@@ -79,8 +96,10 @@ func (c *coordinator) watch(ph *plan.Phase) *watch {
 		return c.past.watch(ph)
 	}
 	w := &watch{}
-	for i, p := range c.probes {
-		w.all = append(w.all, &watcher{c: c, phase: ph.Name, o: c.Plan.Observes[i], probe: p, seen: judge.Observation{Of: p.Of()}})
+	for _, p := range c.probes {
+		if p.o.Kind != plan.ObserveCounts || slices.Contains(ph.Targets(), p.o.Target) {
+			w.all = append(w.all, &watcher{c: c, phase: ph.Name, o: p.o, probe: p, seen: judge.Observation{Of: p.Of()}})
+		}
 	}
 	return w
 }
@@ -177,12 +196,16 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 		}
 	}
 	began := time.Now()
+	if w.probe.refused != "" {
+		w.enter(add, began, probed{missing: map[string]string{"": w.probe.refused}})
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, w.o.Timeout)
 	defer cancel()
 	done := make(chan probed, 1)
 	go func() { // ends when the probe does, at the latest when it is closed; a hung file system can take longer
 		value, missing := w.probe.Take(ctx)
-		done <- probed{value, missing}
+		done <- probed{value: value, missing: missing}
 	}()
 	var got probed
 	select {
@@ -195,6 +218,13 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 			got.missing = map[string]string{"": fmt.Sprintf("no answer within %v", w.o.Timeout)}
 		}
 	}
+	if w.o.Kind == plan.ObserveCounts {
+		if is, ok := w.probe.Probe.(interface{ Identity() map[string]string }); ok {
+			got.is = is.Identity()
+		}
+		w.probe.Close() // no connection of its own stays at the server
+		w.probe.refused = got.missing[""]
+	}
 	w.enter(add, began, got)
 }
 
@@ -203,7 +233,7 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	now := time.Now()
 	p := run.Probe{
 		Phase: w.phase, Observe: w.o.Name, At: now.Sub(w.c.zero).Seconds(), Seconds: now.Sub(began).Seconds(),
-		Value: got.value, Missing: got.missing,
+		Value: got.value, Missing: got.missing, Is: got.is,
 	}
 	w.mu.Lock()
 	if add(&p); p.When == "" {
@@ -212,7 +242,7 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	}
 	p.Skipped, w.skipped = w.seen.Skipped-w.skipped, w.seen.Skipped
 	w.mu.Unlock()
-	if w.c.Probed != nil {
+	if w.c.Probed != nil && w.o.Kind != plan.ObserveCounts {
 		w.c.Probed(&p)
 	}
 	line, err := json.Marshal(p)

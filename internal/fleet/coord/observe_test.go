@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -231,7 +232,7 @@ func TestProbesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// TestWhereProbesLook: at the endpoints of started nodes, otherwise at those of the plan.
+// TestWhereProbesLook: at the endpoints of started nodes, otherwise at those of the plan; each is asked for its counts, too.
 func TestWhereProbesLook(t *testing.T) {
 	for target, want := range map[string][]string{`endpoints = ["10.0.0.1:1"]`: {"10.0.0.1:1"}, "builtin {}": {"127.0.0.1:7", "127.0.0.1:8"}} {
 		text := strings.NewReplacer(`"null"`, `"redis"`, `endpoints = ["a"]`, target).Replace(onePhase)
@@ -245,7 +246,8 @@ func TestWhereProbesLook(t *testing.T) {
 			return p
 		}
 		coord.Run(t.Context(), cfg)
-		require.Equal(t, [][]string{want}, at)
+		require.Equal(t, want, at[0])
+		require.Equal(t, want, slices.Concat(at[1:]...))
 		require.True(t, p.closed)
 	}
 }

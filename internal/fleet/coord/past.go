@@ -527,7 +527,11 @@ func (k *past) readProbes(probes func(func(run.Probe) error) error) error {
 // watch returns what was observed in a phase.
 func (k *past) watch(ph *plan.Phase) *watch {
 	w := &watch{kept: true}
-	for _, o := range k.c.Plan.Observes {
+	all := slices.Clone(k.c.Plan.Observes)
+	for _, l := range judge.Looks(k.c.Plan, k.c.endpointsOf) {
+		all = append(all, l.Observe)
+	}
+	for _, o := range all {
 		one := &watcher{c: k.c, phase: ph.Name, o: o}
 		if seen := k.probes[ph.Name][o.Name]; seen != nil {
 			one.seen = *seen

@@ -198,7 +198,7 @@ func (p *activePhase) settle(s *step, counted *measure.Totals) error {
 func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
 	is := c.judged(ph, m)
 	c.result.Add(ph.Name, is)
-	c.earlier = append(c.earlier, judge.Earlier{Name: ph.Name, Origin: m.Origin, Away: is.AwaySeconds, Events: is.Event})
+	c.earlier = append(c.earlier, judge.Earlier{Name: ph.Name, Origin: m.Origin, Away: is.AwaySeconds, Events: is.Event, Unanswered: is.Unanswered()})
 }
 
 // judged makes the result of a phase.

@@ -60,6 +60,8 @@ type Earlier struct {
 	Origin float64 // when its load began, in seconds on the run clock
 	Away   float64 // for how long its connections were away, in seconds
 	Events map[string]*run.Event
+
+	Unanswered uint64 // requests that servers may still carry out
 }
 
 // cut says whether the step may have ended early on at least one worker.

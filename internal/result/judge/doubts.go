@@ -123,7 +123,7 @@ func newDoubts(p *phase) doubts {
 	}
 	p.judgePolicy(&d)
 	p.judgeOffered(&d)
-	p.judgeWitnesses(&d)
+	p.judgeWitnesses(&d, false)
 	p.judgeEnded(&d)
 	p.judgeFleet(&d)
 	if short := p.shortfall(); short != "" {

@@ -25,6 +25,8 @@ type phase struct {
 
 	lags   hist.Hist // of all ops, ns
 	waited hist.Hist // lag of those that found no free slot when they were due
+
+	recounts []*recount // by target whose servers were asked what they counted
 }
 
 // newFigures makes the figures of counts and rates, with a reason for each that is missing.

@@ -18,6 +18,14 @@ import (
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	r := newLoad(p, ph, m)
 	r.observe(p, ph, m.Observed, m.Origin)
+	load := m.Load
+	if len(m.Levels) > 0 {
+		load = total(m.Levels)
+	}
+	r.recount(p, ph, &m, load)
+	d := doubts(r.Reasons)
+	r.judgeWitnesses(&d, true)
+	r.judged(d)
 	r.cause(p, ph, m)
 	r.simulate(p, ph, &m)
 	r.Steps = append([]int{}, m.Steps...)

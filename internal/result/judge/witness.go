@@ -19,6 +19,7 @@ type invariant struct {
 	holds  string                // what must hold
 	silent string                // when it says nothing
 	always bool                  // also for steps that are not timed, and loads whose setup fell short
+	whole  bool                  // of the phase as a whole, not of each of its levels
 	broken func(*phase) []breach // none if it holds, or is silent
 }
 
@@ -39,39 +40,46 @@ func invariants() []invariant {
 	return []invariant{
 		{
 			reason.Ledgers, "the counts of ops and of requests, by how they ended, add up to those that began",
-			"", true, (*phase).unbalanced,
+			"", true, false, (*phase).unbalanced,
 		},
 		{
 			reason.ForeignValues, "every value that was read is one that loadgen wrote",
-			"values are not checked", false, (*phase).foreign,
+			"values are not checked", false, false, (*phase).foreign,
 		},
 		{
 			reason.LostWrites, "a `verify` finds every write that was acknowledged",
-			"it says `expect_lost = true`", true, (*phase).lostWrites,
+			"it says `expect_lost = true`", true, false, (*phase).lostWrites,
 		},
 		{
 			reason.CacheAway, "the cache answers every get that reads through it",
-			"the cache is loadgen's own", false, (*phase).cacheAway,
+			"the cache is loadgen's own", false, false, (*phase).cacheAway,
 		},
 		{
 			reason.CountsDisagree, "a cache's loads are no more than the gets that were sent to its source",
-			"the phase has several caches, or batches", false, (*phase).loadsUnsent,
+			"the phase has several caches, or batches", false, false, (*phase).loadsUnsent,
 		},
 		{
 			reason.AllMissed, "some of 100 answered reads find what they ask for",
-			"the phase has `on_miss`; with `expect_hits = 0` it is only a note", false, (*phase).allMissed,
+			"the phase has `on_miss`; with `expect_hits = 0` it is only a note", false, false, (*phase).allMissed,
 		},
 		{
 			reason.HitRatio, "the share of gets that hit is `hit_ratio`, by five standard deviations",
-			"the phase has no `hit_ratio`", false, (*phase).missedMore,
+			"the phase has no `hit_ratio`", false, false, (*phase).missedMore,
+		},
+		{
+			reason.CountsDisagree, "servers count each request that was answered, and no more reads of absent keys than missed",
+			"they refuse to say, began to count anew, lost connections, copy another server, or carry out commands that read several keys", true, true, (*phase).fewerCounted,
+		},
+		{
+			reason.OthersBeside, "servers count no request that was not sent to them", "as above", true, true, (*phase).othersCounted,
 		},
 	}
 }
 
-// judgeWitnesses goes through the table.
-func (p *phase) judgeWitnesses(d *doubts) {
+// judgeWitnesses goes through the table: the rows of a phase as a whole, or the others.
+func (p *phase) judgeWitnesses(d *doubts, whole bool) {
 	for _, row := range invariants() {
-		if !row.always && !p.timed() {
+		if row.whole != whole || !row.always && !p.timed() {
 			continue
 		}
 		for _, b := range row.broken(p) {
@@ -239,4 +247,40 @@ func (p *phase) missedMore() []breach {
 	}
 	return breached(run.Suspect, []string{"op.get"}, "get: %s were hits, but hit_ratio is %s, and chance does not explain the difference: check that all keys were put before, and that none was evicted or put by others",
 		quantity.Percent(*o.HitRatio), quantity.Percent(asked))
+}
+
+// fewerCounted finds requests that were answered although no server counted them, and reads of keys that servers say are not there.
+func (p *phase) fewerCounted() (all []breach) {
+	for _, r := range p.recounts {
+		for _, c := range r.calls {
+			if missed := float64(c.Answered) - float64(c.Counted); missed > disagreeApart*float64(c.Answered) && !r.lost {
+				all = append(all, breached(run.Suspect, p.all(), "%s %s were answered, but %s counted %s: something else answered the others",
+					quantity.Thousands(c.Answered), c.Command, r.driver, quantity.Thousands(c.Counted))...)
+			}
+		}
+		more := float64(r.absent) - float64(r.misses+r.together+r.late)
+		if more <= disagreeApart*float64(r.reads) || r.reads < fewReads || r.lost {
+			continue
+		}
+		text := fmt.Sprintf("%s of %s %s asked for absent keys, says the server", quantity.Thousands(min(r.absent-r.misses, r.reads)), quantity.Thousands(r.reads), strings.Join(r.readers, " and "))
+		if ph := p.counts.phase; ph.ExpectHits != nil && *ph.ExpectHits == 0 {
+			all = append(all, breached(run.Valid, nil, "%s", text)...)
+			continue
+		}
+		all = append(all, breached(run.Suspect, r.touches, "%s: put them first, by a setup or a phase with populate {}, or say expect_hits = 0", text)...)
+	}
+	return all
+}
+
+// othersCounted finds requests that others sent.
+func (p *phase) othersCounted() (all []breach) {
+	for _, r := range p.recounts {
+		for _, c := range r.calls {
+			if more := float64(c.Counted) - float64(c.Sent+r.late); more > disagreeApart*float64(c.Sent) && !r.lost {
+				all = append(all, breached(run.Suspect, p.all(), "others used the servers: %s counted %s %s, and loadgen sent %s",
+					r.driver, quantity.Thousands(c.Counted), c.Command, quantity.Thousands(c.Sent))...)
+			}
+		}
+	}
+	return all
 }

@@ -120,4 +120,7 @@ func (p *printer) requests(ph *run.Phase) {
 	if len(idle) > 0 {
 		p.item("", "none to "+quantity.Count(len(idle), "other node"))
 	}
+	for i, c := range ph.Counted {
+		p.item([]string{"counted", ""}[min(i, 1)], c.Said)
+	}
 }

@@ -10,6 +10,22 @@ type Probe struct {
 	Value   map[string]float64 `json:"value"`             // by field
 	Missing map[string]string  `json:"missing"`           // why a field has no value; under "", why nothing could be read
 	Skipped int                `json:"skipped,omitempty"` // probes that were due since the one before and were not made
+	Is      map[string]string  `json:"is,omitempty"`      // what identifies the server that was asked for its counts
+}
+
+// Counted says what the servers of a target counted of a phase's requests.
+type Counted struct {
+	Target string      `json:"target"`
+	Said   string      `json:"said"` // in words
+	Calls  []Commanded `json:"calls"`
+}
+
+// Commanded holds two counts of one command's requests: loadgen's and the servers'.
+type Commanded struct {
+	Command  string `json:"command"`
+	Sent     uint64 `json:"sent"`
+	Answered uint64 `json:"answered"`
+	Counted  uint64 `json:"counted"`
 }
 
 // Observed is one field of an observation over a phase. An unavailable number is null.

@@ -44,8 +44,9 @@ type Phase struct {
 	Scenario  map[string]*Scenario `json:"scenario"`            // by name; in a search, like Op
 	Total     *Figures             `json:"total"`               // of all ops; null if they went to several targets, and in results of an older form
 	Requests  []Requests           `json:"requests"`
-	Away      []away               `json:"away,omitempty"` // endpoints with connections that were away; absent if there were none
-	Setup     *Ledgers             `json:"setup"`          // ledgers of the untimed ops before the load
+	Counted   []Counted            `json:"counted,omitempty"` // by the servers; absent if none were asked, and in results of an older form
+	Away      []away               `json:"away,omitempty"`    // endpoints with connections that were away; absent if there were none
+	Setup     *Ledgers             `json:"setup"`             // ledgers of the untimed ops before the load
 	Series    []Row                `json:"series"`
 	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended in parts of a second, if Series has fewer than 20 rows, all of one step; otherwise absent
 	Steps     []int                `json:"steps"`           // numbers of the steps whose snapshots make up the load, one per level; empty in results of an older form
@@ -69,6 +70,14 @@ type Phase struct {
 
 	Levels []Level `json:"levels"` // of stages or of a search, in order
 	Search *Search `json:"search"` // null if the phase is not a search
+}
+
+// Unanswered returns how many requests had no answer: servers may carry them out later.
+func (p *Phase) Unanswered() (n uint64) {
+	for _, r := range p.Requests {
+		n += r.Sent - r.Answered - r.Moved - r.Ask
+	}
+	return n
 }
 
 // Lost names what ended ops without an answer: a lost connection, or a failed log.

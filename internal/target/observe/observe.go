@@ -63,7 +63,7 @@ type Means struct {
 // New returns the probe of an observation. endpoints are those of its target t, which is nil if it has none. New does not contact anything.
 func (m Means) New(o *plan.Observe, t *plan.Target, endpoints []string) Probe {
 	switch o.Kind {
-	case plan.ObserveServer:
+	case plan.ObserveServer, plan.ObserveCounts:
 		return newServer(m, o, t, endpoints)
 	case plan.ObserveProcess:
 		return newProcess("/proc", o, endpoints)

@@ -41,7 +41,7 @@ func newServer(m Means, o *plan.Observe, t *plan.Target, endpoints []string) *se
 	}
 	for _, endpoint := range endpoints {
 		s.asks = append(s.asks, &asker{
-			d: d, t: t, secrets: m.Secrets, endpoint: endpoint, alone: len(endpoints) == 1,
+			d: d, t: t, secrets: m.Secrets, endpoint: endpoint, alone: len(endpoints) == 1 && o.Kind != plan.ObserveCounts,
 			dial: func(ctx context.Context) (net.Conn, error) { return m.Dial(ctx, t, endpoint) },
 		})
 	}
@@ -88,6 +88,14 @@ func (s *server) once(all []figures) (names []string, left []figures) {
 	return names, left
 }
 
+// Identity returns what identifies the one server that was asked last; nil if it was not reached, or there are several.
+func (s *server) Identity() map[string]string {
+	if len(s.asks) != 1 {
+		return nil
+	}
+	return s.asks[0].identity()
+}
+
 func (s *server) Close() {
 	for _, a := range s.asks {
 		a.hangUp()
@@ -100,7 +108,7 @@ type asker struct {
 	t        *plan.Target
 	secrets  func(name string) (string, error)
 	endpoint string
-	alone    bool // the target has no other endpoint
+	alone    bool // the target has no other endpoint, and nobody asks which server it is
 	dial     func(ctx context.Context) (net.Conn, error)
 
 	mu   sync.Mutex        // Close runs in another goroutine than take

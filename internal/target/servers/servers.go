@@ -3,7 +3,10 @@
 package servers
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -25,8 +28,47 @@ type Server struct {
 	Threads   string   // number of threads that share Busy; "" for its main thread
 	Waits     []string // numbers of sessions by what they wait for
 	Groups    bool     // it may make several clients' writes durable at once, so that late ones end sooner
+	Counts    *Counts  // nil if it does not count what it is asked, or only at a price
 	Store
 }
+
+// Counts names the counters that say what servers were asked. Each is exact once the last reply has come.
+type Counts struct {
+	Verbs   map[string]Command // by verb; nil if all requests count in All alone, and the plan observes the server
+	Batches map[string]Command // the same of batches; nil if they count by their keys
+	Own     string             // pattern of the counter of an op in the plan's own words, for its command in lower case; "" if they are not counted
+	All     string             // of all commands, whoever sends them; "" if there is none
+	Misses  string             // keys that were not there; "" if not counted
+	Steady  []string           // counters that fall when all begin anew
+	Resets  []string           // figures that change when somebody sets counters to 0
+	Several []string           // commands, in lower case, that read several keys at once or carry out others
+	Copies  string             // a figure that only servers have which copy the writes of another
+}
+
+// Command is a command with the counters to add, of which a server may lack some.
+type Command struct {
+	Name     string
+	Counters []string
+}
+
+// Of returns the command that a verb's requests are counted as, or false if that is not known. own is the command of an op in the plan's own words.
+func (c *Counts) Of(verb, own string, batch bool) (Command, bool) {
+	by := c.Verbs
+	if batch {
+		by = c.Batches
+	}
+	if own == "" || c.Verbs == nil {
+		command, ok := by[verb]
+		return command, ok
+	}
+	if name := strings.ToLower(own); c.Own != "" && !waits.MatchString(name) {
+		return Command{own, []string{fmt.Sprintf(c.Own, name)}}, true
+	}
+	return Command{}, false
+}
+
+// waits matches commands that may wait: some versions count these twice, or when the wait is over.
+var waits = regexp.MustCompile(`^(b[lrz].*|xread.*|wait.*)$`)
 
 // Scheme is that of a URL.
 type Scheme struct {
@@ -58,6 +100,16 @@ func All() []Server {
 			Expires: true, Ask: []string{"slave_read_only", "cluster_enabled", "used_memory", "maxmemory"}, Carried: []string{"total_commands_processed"},
 			CPU:  []string{"used_cpu_user", "used_cpu_sys"},
 			Busy: []string{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"}, Spins: "io_threads_active", Evicted: "evicted_keys", Refused: "rejected_connections",
+			Counts: &Counts{
+				Verbs: map[string]Command{
+					"get": {"GET", []string{"cmdstat_get_calls"}}, "put": {"SET", []string{"cmdstat_set_calls"}}, "delete": {"DEL", []string{"cmdstat_del_calls"}},
+				},
+				Batches: map[string]Command{"get": {"MGET", []string{"cmdstat_mget_calls"}}, "put": {"MSET", []string{"cmdstat_mset_calls"}}},
+				Own:     "cmdstat_%s_calls", All: "total_commands_processed", Misses: "keyspace_misses",
+				Steady:  []string{"total_connections_received", "total_net_input_bytes", "keyspace_hits", "uptime_in_seconds"},
+				Resets:  []string{"cmdstat_config_resetstat_calls", "cmdstat_config_resetstat_usec"},
+				Several: []string{"mget", "exists", "touch", "eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "migrate", "sort", "requests"}, Copies: "slave_read_only",
+			},
 			Store: Store{
 				Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory",
 				Lost: []string{"evicted_keys", "expired_keys"}, Table: true, Process: OfProcess(),
@@ -68,6 +120,12 @@ func All() []Server {
 			Expires: true, Ask: []string{"curr_items", "bytes", "limit_maxbytes"}, Carried: []string{"cmd_get", "cmd_set"},
 			CPU:  []string{"rusage_user", "rusage_system"},
 			Busy: []string{"rusage_user", "rusage_system"}, Threads: "threads", Evicted: "evictions", Refused: "listen_disabled_num",
+			Counts: &Counts{
+				Verbs: map[string]Command{
+					"get": {"get", []string{"cmd_get"}}, "put": {"set", []string{"cmd_set"}}, "delete": {"delete", []string{"delete_hits", "delete_misses", "cmd_delete"}},
+				},
+				Misses: "get_misses", Steady: []string{"total_connections", "bytes_read", "get_hits", "uptime"},
+			},
 			Store: Store{
 				Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth",
 				Lost: []string{"evictions"}, Process: OfProcess(),
@@ -76,6 +134,9 @@ func All() []Server {
 		{
 			Driver: "postgres", Groups: true, Schemes: []Scheme{{"postgres", "5432", false}, {"postgresql", "5432", false}}, Sessions: 16, Objective: "p95=50ms",
 			Ask: []string{"connections"}, Carried: []string{"xact_commit"},
+			Counts: &Counts{Verbs: map[string]Command{
+				"get": {"get", []string{"statements_get_calls"}}, "put": {"put", []string{"statements_put_calls"}}, "delete": {"delete", []string{"statements_delete_calls"}},
+			}, Steady: []string{"statements_append_calls"}},
 			Waits: []string{"sessions_active", "sessions_running", "sessions_on_io", "sessions_on_locks"},
 			Store: Store{Memory: "table_size", Items: "table_rows"},
 		},
@@ -86,7 +147,7 @@ func All() []Server {
 				Still: "set metricsEnabled for its data region",
 			},
 		},
-		{Driver: "web", Schemes: []Scheme{{"http", "80", false}, {"https", "443", true}}, Sessions: 50, Objective: "p95=500ms"},
+		{Driver: "web", Schemes: []Scheme{{"http", "80", false}, {"https", "443", true}}, Sessions: 50, Objective: "p95=500ms", Counts: &Counts{All: "requests"}},
 	}
 }
 

@@ -29,6 +29,7 @@ type phaseView struct {
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
+	Counted     []run.Counted
 	Away        string // which connections were away, and for how long
 	Cluster     bool   // the target is a cluster
 	More        int    // number of endpoints not shown
@@ -90,6 +91,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseVie
 		}
 	}
 	v.More = max(len(endpoints)-maxRequests, 0)
+	v.Counted = ph.Counted
 	v.Away = strings.Join(words.Away(ph, maxRequests), "; ")
 	return v
 }
