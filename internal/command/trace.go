@@ -22,6 +22,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/safefile"
@@ -56,42 +57,62 @@ SUBSCRIBE; those that manage a server, such as CONFIG, unless --allow names them
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := c.Flags()
-	flags.StringVarP(&f.stem, "output", "o", "", "write STEM.trace and STEM.hcl, with the path `STEM`")
-	flags.StringVar(&f.form, "form", "", "the recordings' `FORM`: monitor, pcap, csvlog, jsonlog, combined or access (default: recognised)")
-	flags.StringToStringVar(&f.fields, "fields", nil, "names in a JSON access log: time, method, uri, duration, client, host as `MEANING=NAME,...` (default ts, m, u, rt, c, host)")
-	flags.UintSliceVar(&f.ports, "port", nil, "servers' ports in a pcap, as `PORT,...` (default: whoever was connected to)")
-	flags.BoolVar(&f.anonymize, "anonymize", false, "replace keys and values by others of the same shape; equal ones stay equal")
-	flags.StringSliceVar(&f.allow, "allow", nil, "import commands that are left out otherwise, by `NAME,...`")
-	flags.StringVar(&f.database, "database", "", "of PostgreSQL's log, only the statements in the database `NAME`")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
+	f.add(flags, "import")
+	flags.StringVar(&f.options.Form, "form", "", "the recordings' `FORM`: monitor, pcap, csvlog, jsonlog, combined or access (default: recognised)")
+	flags.StringToStringVar(&f.options.Fields, "fields", nil, "names in a JSON access log: time, method, uri, duration, client, host as `MEANING=NAME,...` (default ts, m, u, rt, c, host)")
+	flags.UintSliceVar(&f.options.Ports, "port", nil, "servers' ports in a pcap, as `PORT,...` (default: whoever was connected to)")
+	flags.StringVar(&f.options.Database, "database", "", "of PostgreSQL's log, only the statements in the database `NAME`")
 	return c
+}
+
+// add adds the flags of import and record.
+func (f *importFlags) add(flags *pflag.FlagSet, does string) {
+	flags.StringVarP(&f.stem, "output", "o", "", "write STEM.trace and STEM.hcl, with the path `STEM`")
+	flags.BoolVar(&f.anonymize, "anonymize", false, "replace keys and values by others of the same shape; equal ones stay equal")
+	flags.StringSliceVar(&f.options.Allow, "allow", nil, does+" commands that are left out otherwise, by `NAME,...`")
+	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
 }
 
 // importFlags are the flags of trace import, and what it has found so far.
 type importFlags struct {
-	stem   string
-	form   string
-	fields map[string]string
-	ports  []uint
-	allow  []string
-	force  bool
+	stem      string
+	options   capture.Options
+	anonymize bool
+	force     bool
 
-	anonymize bool   // replace keys and values
-	database  string // the only one whose statements are imported; "" for all
-
-	mask      *capture.Mask
+	server    string // the driver of the recorded server
 	ledger    capture.Ledger
-	clients   map[string]uint32
-	databases map[string]uint32
-	names     map[string]int64 // requests by the name of the command
-	server    string           // the driver of the recorded server
-	first     int64
-	last      int64
+	clients   numbered
+	databases numbered
+	names     numbered             // of commands
+	requests  [mostNames + 1]int64 // by number of the name; the last ones have none of their own
+}
+
+// numbered numbers texts from 0.
+type numbered struct {
+	of  map[string]uint32
+	all []string
+}
+
+// number returns the number of a text; ok is false if there would be more than most.
+func (n *numbered) number(text string, most int) (i uint32, ok bool) {
+	if i, known := n.of[text]; known {
+		return i, true
+	}
+	if len(n.all) == most {
+		return 0, false
+	}
+	if n.of == nil {
+		n.of = map[string]uint32{}
+	}
+	i = uint32(len(n.all))
+	n.of[text], n.all = i, append(n.all, text)
+	return i, true
 }
 
 const (
 	sortWindow   = 64 << 20 // bytes of requests that are sorted in memory
-	importMemory = 84 << 20 // bytes from which on garbage is collected at once
+	importMemory = 94 << 20 // bytes from which on garbage is collected at once
 	mostClients  = 1 << 20
 	mostNames    = 1 << 12 // commands that are counted apart
 	ownOps       = 16      // ops of a plan's own
@@ -101,17 +122,16 @@ func (f *importFlags) run(cmd *cobra.Command, files []string) error {
 	if err := f.free(); err != nil {
 		return err
 	}
-	f.begin()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
 	sorter := capture.NewSorter(sortWindow)
 	defer sorter.Close()
 	sum := sha256.New()
-	for i, path := range files {
+	for _, path := range files {
 		file, err := safefile.Open(path)
 		if err != nil {
 			return failed("%w", err)
 		}
-		err = f.read(file, i, sorter, sum)
+		err = f.read(io.TeeReader(file, sum), sorter)
 		_ = file.Close() // it was only read
 		if err != nil {
 			return failed("%s: %w", path, err)
@@ -136,11 +156,6 @@ func (f *importFlags) free() error {
 	return nil
 }
 
-func (f *importFlags) begin() {
-	f.mask = capture.NewMask()
-	f.clients, f.databases, f.names = map[string]uint32{}, map[string]uint32{}, map[string]int64{}
-}
-
 // end writes the trace and the plan, and says what became of each record.
 func (f *importFlags) end(out io.Writer, sorter *capture.Sorter, seed [32]byte, from []string) error {
 	if f.ledger.Ops == 0 {
@@ -150,11 +165,11 @@ func (f *importFlags) end(out io.Writer, sorter *capture.Sorter, seed [32]byte, 
 	if err != nil {
 		return failed("%w", err)
 	}
-	s := "s"
-	if plan.Clients == 1 {
-		s = ""
+	clients := "1 client"
+	if plan.Clients > 1 {
+		clients = fmt.Sprint(plan.Clients, " clients")
 	}
-	fmt.Fprintf(out, "wrote %s.trace and %s.hcl: %d requests, %d client%s, within %s\n", f.stem, f.stem, plan.Ops, plan.Clients, s, plan.Span)
+	fmt.Fprintf(out, "wrote %s.trace and %s.hcl: %d requests, %s, within %s\n", f.stem, f.stem, plan.Requests, clients, plan.Span)
 	fmt.Fprintf(out, "%d records: %d requests%s\n", f.ledger.Records, f.ledger.Ops, f.leftOut())
 	_, err = fmt.Fprintf(out, "replay them on a server for tests: loadgen run %s.hcl -var 'endpoints=[%q]'\n", f.stem, plan.Example)
 	return err
@@ -173,158 +188,100 @@ func (f *importFlags) leftOut() string {
 }
 
 // read reads a recording.
-func (f *importFlags) read(file io.Reader, number int, sorter *capture.Sorter, sum io.Writer) error {
-	o := capture.Options{Form: f.form, Fields: f.fields, Allow: f.allow}
-	for _, p := range f.ports {
-		if p == 0 || p > 65535 {
-			return fmt.Errorf("--port %d: write a port from 1 to 65535", p)
-		}
-		o.Ports = append(o.Ports, uint16(p))
+func (f *importFlags) read(file io.Reader, sorter *capture.Sorter) error {
+	if f.anonymize && f.options.Mask == nil {
+		f.options.Mask = capture.NewMask()
 	}
-	r, form, closing, err := capture.Open(io.TeeReader(file, sum), o, &f.ledger)
+	r, err := capture.Open(file, f.options, &f.ledger)
 	if err != nil {
 		return err
 	}
-	defer closing()
-	server := serverOf[form]
-	if number > 0 && server != f.server {
+	defer r.Close()
+	if f.server = cmp.Or(f.server, r.Server); f.server != r.Server {
 		return errors.New("it is of another kind of server than the file before: import each by itself")
 	}
-	f.server = server
-	switch {
-	case f.anonymize && server != "redis":
-		return errors.New("--anonymize covers commands of Redis and Valkey, not SQL or URLs")
-	case f.database != "" && server != "postgres":
-		return errors.New("--database is of PostgreSQL's logs: leave it out")
-	}
-	var rec capture.Record
-	var request []byte
-	for {
-		err := r.Next(&rec)
-		if err == io.EOF {
+	for rec := (capture.Record{}); ; {
+		if err := r.Next(&rec); err == io.EOF {
 			return nil
+		} else if err != nil {
+			return err
 		}
+		stamp, err := f.count(&rec)
 		if err != nil {
 			return err
 		}
-		if f.anonymize {
-			if why := f.mask.Hide(&rec); why != "" {
-				f.ledger.Untake(why, int64(len(rec.Commands)))
-				continue
-			}
-		}
-		alone := true
-		switch server {
-		case "web":
-			request = capture.AppendHTTP(request[:0], &rec)
-		case "postgres":
-			if f.database != "" && rec.Database != f.database {
-				f.ledger.Untake("in another database", 1)
-				continue
-			}
-			request = capture.AppendStatement(request[:0], &rec)
-		default:
-			var block bool
-			request, block = capture.AppendCommands(request[:0], &rec)
-			alone = !block
-		}
-		if !alone {
-			rec.Name = "multi"
-		}
-		if err := f.count(&rec); err != nil {
-			return err
-		}
-		err = sorter.Add(capture.Request{
-			At: rec.At, Client: f.clients[rec.Client], Place: f.databases[rec.Database], Name: rec.Name, Alone: alone, Bytes: request,
-		}, rec.Tick)
-		if err != nil {
+		if err := sorter.Add(capture.Request{Stamp: stamp, Bytes: rec.Request}); err != nil {
 			return err
 		}
 	}
 }
 
-// count numbers clients and databases, and counts names.
-func (f *importFlags) count(rec *capture.Record) error {
-	if _, known := f.clients[rec.Client]; !known {
-		if len(f.clients) == mostClients {
-			return fmt.Errorf("more than %d clients", mostClients)
-		}
-		f.clients[rec.Client] = uint32(len(f.clients))
+// count numbers a request's client, database and name, and counts it.
+func (f *importFlags) count(rec *capture.Record) (s capture.Stamp, err error) {
+	s = capture.Stamp{At: rec.At, Tick: rec.Tick}
+	var few, known bool
+	if s.Client, few = f.clients.number(rec.Client, mostClients); few && f.server != "web" { // a web server's plan has one host
+		s.Place, few = f.databases.number(rec.Database, mostClients)
 	}
-	if _, known := f.databases[rec.Database]; !known && f.server != "web" {
-		if len(f.databases) == mostClients {
-			return fmt.Errorf("more than %d databases", mostClients)
-		}
-		if f.server == "postgres" && len(f.databases) > 0 {
-			return fmt.Errorf("statements in more than one database: choose one, such as --database %s", quantity.Plain(rec.Database))
-		}
-		f.databases[rec.Database] = uint32(len(f.databases))
+	switch {
+	case !few:
+		return s, fmt.Errorf("more than %d clients or databases", mostClients)
+	case s.Place > 0 && f.server == "postgres":
+		return s, fmt.Errorf("statements in more than one database: choose one, such as --database %s", quantity.Plain(rec.Database))
 	}
-	if _, known := f.names[rec.Name]; known || len(f.names) < mostNames {
-		f.names[rec.Name]++
+	if s.Name, known = f.names.number(rec.Name, mostNames); !known {
+		s.Name = mostNames
 	}
-	return nil
-}
-
-// serverOf has the driver of the server that a form of recordings is of.
-var serverOf = map[string]string{
-	capture.Monitor: "redis", capture.Packets: "redis", capture.CSVLog: "postgres", capture.JSONLog: "postgres", capture.Combined: "web", capture.Access: "web",
+	f.requests[s.Name]++
+	return s, nil
 }
 
 // replay is what the plan's template needs.
 type replay struct {
 	Name, Path, Trace, From, Driver, Database, Example string
-	Ops                                                int64
+	Requests                                           int64
 	Clients, Sessions                                  int
 	Span                                               time.Duration
-	Requests                                           []tracedOp
-	Gets                                               bool
+	Ops                                                []tracedOp
+	Selects, Gets                                      bool
 }
 
 // tracedOp is an op of the plan.
-type tracedOp struct {
-	Op, Form string
-	Selects  bool
-}
+type tracedOp struct{ Name, Form string }
 
 // taken are the names of ops that mean something else in plans than commands of these names.
 var taken = map[string]bool{"put": true, "append": true, "write": true, "read": true, "clear": true}
 
 var noName = regexp.MustCompile(`[^a-z0-9_]+`)
 
-// ops chooses which requests have an op of their own: the commonest. The others share one. It returns the index of each name's op.
-func (f *importFlags) ops() (ops []tracedOp, of map[string]int) {
-	names := slices.SortedFunc(maps.Keys(f.names), func(a, b string) int {
-		return cmp.Or(cmp.Compare(f.names[b], f.names[a]), cmp.Compare(a, b))
-	})
-	of = map[string]int{}
-	selects := len(f.databases) > 1
+// ops chooses which requests have an op of their own: the commonest. The others share the last one. of has the index of each name's op, by its number.
+func (f *importFlags) ops() (ops []tracedOp, of map[uint32]int) {
 	form := "requests"
 	if f.server == "web" {
 		form = "vegeta"
 	}
-	if n := f.names["multi"]; n > 0 {
-		ops, of["multi"] = append(ops, tracedOp{"multi", "transactions", selects}), 0
+	of = map[uint32]int{}
+	transactions := slices.Index(f.names.all, "multi")
+	if transactions >= 0 {
+		ops, of[uint32(transactions)] = append(ops, tracedOp{"multi", "transactions"}), 0
 	}
-	for _, name := range names {
-		op := noName.ReplaceAllString(strings.ToLower(name), "_")
+	numbers := slices.SortedFunc(maps.Values(f.names.of), func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(f.requests[b], f.requests[a]), cmp.Compare(f.names.all[a], f.names.all[b]))
+	})
+	for _, i := range numbers {
+		op := noName.ReplaceAllString(strings.ToLower(f.names.all[i]), "_")
 		if f.server != "redis" {
 			op += "_request" // get and delete mean more in plans
 		}
 		if taken[op] || op == "" || op[0] < 'a' || op[0] > 'z' {
 			op = "command_" + op
 		}
-		switch _, known := of[name]; {
-		case known:
-		case len(ops) < ownOps-1 && !slices.ContainsFunc(ops, func(o tracedOp) bool { return o.Op == op }):
-			of[name] = len(ops)
-			ops = append(ops, tracedOp{op, form, selects})
-		default:
-			of[name] = -1
+		if int(i) != transactions && len(ops) < ownOps-1 && !slices.Contains(ops, tracedOp{op, form}) {
+			ops, of[i] = append(ops, tracedOp{op, form}), len(ops)
 		}
 	}
-	if other := slices.Contains(slices.Collect(maps.Values(of)), -1); other || len(f.names) == mostNames {
-		ops = append(ops, tracedOp{"other", form, selects})
+	if len(of) < len(f.names.all) || f.requests[mostNames] > 0 {
+		ops = append(ops, tracedOp{"other", form})
 	}
 	return ops, of
 }
@@ -332,20 +289,16 @@ func (f *importFlags) ops() (ops []tracedOp, of map[string]int) {
 // write writes the trace and the plan.
 func (f *importFlags) write(sorter *capture.Sorter, seed [32]byte, files []string) (*replay, error) {
 	ops, of := f.ops()
-	head := trace.Header{Clients: uint32(len(f.clients))}
-	for _, o := range ops {
-		head.Names = append(head.Names, o.Op)
-	}
-	databases := make([]string, len(f.databases))
-	for name, i := range f.databases {
-		databases[i] = name
-	}
+	stem, databases := filepath.Base(f.stem), f.databases.all
 	p := &replay{
-		Name: planName(filepath.Base(f.stem)), Path: filepath.Base(f.stem) + ".hcl", Trace: filepath.Base(f.stem) + ".trace", Example: "127.0.0.1:6379",
-		Clients: len(f.clients), Sessions: min(len(f.clients), 256), Requests: ops,
+		Name: planName(stem), Path: stem + ".hcl", Trace: stem + ".trace", Example: "127.0.0.1:6379", Driver: f.server,
+		Clients: len(f.clients.all), Sessions: min(len(f.clients.all), 256), Ops: ops, Selects: len(databases) > 1,
 	}
-	p.Gets = slices.ContainsFunc(ops, func(o tracedOp) bool { return o.Op == "get" })
-	p.Driver = f.server
+	head := trace.Header{Clients: uint32(p.Clients)}
+	for _, o := range ops {
+		head.Names = append(head.Names, o.Name)
+	}
+	p.Gets = slices.ContainsFunc(ops, func(o tracedOp) bool { return o.Name == "get" })
 	switch {
 	case f.server == "web":
 		p.Example = "127.0.0.1:8080"
@@ -359,34 +312,35 @@ func (f *importFlags) write(sorter *capture.Sorter, seed [32]byte, files []strin
 		bases = append(bases, quantity.Plain(filepath.Base(path)))
 	}
 	p.From = strings.Join(bases, ", ")
+	var first, last int64
 	err := secretFile(f.stem+".trace", f.force, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, head)
 		if err != nil {
 			return err
 		}
 		var whole []byte
-		err = sorter.Each(seed, func(r capture.Request) error {
-			name, known := of[r.Name]
-			if !known || name < 0 {
-				name = len(ops) - 1
+		err = sorter.Each(seed, func(r *capture.Request) error {
+			op, own := of[r.Name]
+			if !own {
+				op = len(ops) - 1
 			}
-			if p.Ops == 0 {
-				f.first = r.At
+			if p.Requests == 0 {
+				first = r.At
 			}
-			f.last = r.At
-			p.Ops++
+			last = r.At
+			p.Requests++
 			whole = whole[:0]
-			if ops[name].Selects {
-				whole = capture.AppendSelect(whole, databases[r.Place])
+			if p.Selects {
+				whole = capture.AppendCommand(whole, "SELECT", databases[r.Place])
 			}
-			return out.Write(r.At-f.first, r.Client, name, append(whole, r.Bytes...))
+			return out.Write(r.At-first, r.Client, op, append(whole, r.Bytes...))
 		})
 		return errors.Join(err, out.Close())
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.Span = time.Duration(f.last - f.first).Round(time.Millisecond)
+	p.Span = time.Duration(last - first).Round(time.Millisecond)
 	return p, secretFile(f.stem+".hcl", f.force, func(w io.Writer) error {
 		var text bytes.Buffer
 		if err := template.Must(template.New("replay").Parse(replayPlan)).Execute(&text, p); err != nil {

@@ -35,13 +35,10 @@ A password comes from LOADGEN_SECRET_TARGET in the environment.`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.record(cmd, args[0]) },
 	}
 	flags := c.Flags()
-	flags.StringVarP(&f.stem, "output", "o", "", "write STEM.trace and STEM.hcl, with the path `STEM`")
+	f.add(flags, "record")
 	flags.DurationVar(&f.lasts, "for", f.lasts, "record for so long")
 	flags.Int64Var(&f.most, "most", f.most, "end after so many `BYTES` of MONITOR's output")
-	flags.StringSliceVar(&f.allow, "allow", nil, "record commands that are left out otherwise, by `NAME,...`")
-	flags.BoolVar(&f.anonymize, "anonymize", false, "replace keys and values by others of the same shape; equal ones stay equal")
 	flags.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// (default: the system's)")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return c
 }
 
@@ -67,8 +64,7 @@ func (f *recordFlags) record(cmd *cobra.Command, text string) error {
 	if err := f.free(); err != nil {
 		return err
 	}
-	f.form = capture.Monitor
-	f.begin()
+	f.options.Form = capture.Monitor
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	conn, err := dial(ctx)
@@ -86,7 +82,7 @@ func (f *recordFlags) record(cmd *cobra.Command, text string) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now().Add(underWay)) })()
 	sorter := capture.NewSorter(sortWindow)
 	defer sorter.Close()
-	if err := f.read(watched, 0, sorter, io.Discard); err != nil {
+	if err := f.read(watched, sorter); err != nil {
 		return failed("%s: %w", endpoint, err)
 	}
 	switch {

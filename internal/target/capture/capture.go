@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -28,20 +29,37 @@ const (
 	Access   = "access"   // access log of JSON objects, one on a line
 )
 
-// maxRequest bounds a request and a line, in bytes. A longer one is left out.
-const maxRequest = 64 << 20
+// forms has the drivers of the servers that recordings of a form are of, and how such a recording begins, in the order in which that is tried.
+var forms = []struct {
+	name, server string
+	begins       *regexp.Regexp
+}{
+	{Packets, "redis", nil}, // see recognise
+	{Monitor, "redis", regexp.MustCompile(`(?m)^(\[ .* \] )?\+?[0-9]+\.[0-9]{6} \[[0-9]+ .+\] "`)},
+	{CSVLog, "postgres", regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+ [^,\n]+,`)},
+	{JSONLog, "postgres", regexp.MustCompile(`^\{.*"error_severity"`)},
+	{Access, "web", regexp.MustCompile(`^\{`)},
+	{Combined, "web", regexp.MustCompile(`^\S+ \S+ .*\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:`)},
+}
 
-// Record is a request, or the commands of a transaction, which belong together.
+const (
+	maxRequest = 64 << 20 // bytes of a request, and of a line; a longer one is left out
+	headSize   = 4096     // bytes of a recording that tell its form
+)
+
+// Record is a request.
 type Record struct {
 	At     int64  // when it was sent, in ns since 1970
 	Tick   int64  // resolution of At, in ns
 	Client string // who sent it; requests of a client follow each other
 	// Database is the number of Redis' database, the name of PostgreSQL's, or the host that was asked.
 	Database string
-	Name     string // the command in upper case, the first word of a statement, or the method
-	// Commands has one element, but for a transaction from MULTI to EXEC. An element has the command and its arguments; the statement and its
-	// parameters, of which a nil one is NULL; or method and target. Valid until the next call of Next.
-	Commands [][][]byte
+	Name     string // the command in upper case, or "multi"; the first word of a statement; or the method
+	Request  []byte // as it is sent; valid until the next call of Next
+
+	// commands has one element, but for a transaction from MULTI to EXEC. An element has the command and its arguments; the statement and its
+	// parameters; or method and target.
+	commands [][]string
 }
 
 // Ledger counts the records of a recording: Records is the sum of Ops and of all that were left out.
@@ -51,86 +69,114 @@ type Ledger struct {
 	LeftOut map[string]int64 // by reason
 }
 
-// leave counts records that are left out.
-func (l *Ledger) leave(reason string, n int64) {
-	if n > 0 {
-		l.Records += n
-		l.LeftOut[reason] += n
+// enter counts records that are ops, or are left out if why says so.
+func (l *Ledger) enter(why string, n int64) {
+	l.Records += n
+	if why == "" {
+		l.Ops += n
+	} else if n > 0 {
+		l.LeftOut[why] += n
 	}
 }
 
-// take counts records that are ops.
-func (l *Ledger) take(n int64) {
-	l.Records += n
-	l.Ops += n
-}
+// Reasons why records are left out, which several forms have.
+const (
+	tooLong  = "a request over 64 MiB"
+	cut      = "cut off by the end of the recording"
+	strange  = "not a line of this form"
+	secret   = "secret"
+	managing = "manages the server: --allow "
+)
 
-// Untake leaves out the ops of the record that was taken last.
-func (l *Ledger) Untake(reason string, n int64) {
-	l.Ops -= n
-	l.LeftOut[reason] += n
+// Options say how to read a recording, and which of its requests matter.
+type Options struct {
+	Form     string            // "": recognised
+	Fields   map[string]string // names of an Access log's members: "time", "method", "uri", and optionally "duration", "client", "host"
+	Ports    []uint            // servers' ports in Packets; none: that of the first connection that speaks RESP
+	Allow    []string          // names of commands and statements that are otherwise left out
+	Database string            // the only one of PostgreSQL whose statements are wanted; "" for all
+	Mask     *Mask             // replaces keys and values; nil if they stay
 }
 
 // Reader reads a recording, in its own order: that of the requests' starts, or of their ends.
-type Reader interface {
-	// Next reads the next request. It returns io.EOF at the end of the recording.
-	Next(*Record) error
+type Reader struct {
+	Server string // the driver of the recorded server
+
+	o      Options
+	l      *Ledger
+	from   source
+	closes func()
+	open   map[string]*transaction // by client
 }
 
-// Options say how to read a recording.
-type Options struct {
-	Form   string            // "": recognised
-	Fields map[string]string // names of an Access log's members: "time", "method", "uri", and optionally "duration", "client", "host"
-	Ports  []uint16          // servers' ports in Packets; none: that of the first connection that speaks RESP
-	Allow  []string          // names of commands and statements that are otherwise left out, in upper case
+// source reads the records of a form.
+type source interface {
+	// next reads the next record, or returns why it is none; io.EOF at the end. A record of no commands only says that its client's connection ended.
+	next(*Record) (why string, err error)
 }
 
-// Open returns a reader of a recording, which may be compressed by gzip or zstd, and its form. The reader counts in the ledger. close releases what
-// decompression holds.
-func Open(r io.Reader, o Options, l *Ledger) (reader Reader, form string, closing func(), err error) {
+// Open returns a reader of a recording, which may be compressed by gzip or zstd. It counts in the ledger. The caller calls Close.
+func Open(r io.Reader, o Options, l *Ledger) (*Reader, error) {
 	if l.LeftOut == nil {
 		l.LeftOut = map[string]int64{}
 	}
-	in, closing, err := expand(r)
+	in, closes, err := expand(r)
 	if err != nil {
-		return nil, "", nil, err
+		return nil, err
 	}
-	if form = o.Form; form == "" {
-		head, _ := in.Peek(headSize) // whatever there is
-		if form = recognise(head); form == "" {
-			closing()
-			return nil, "", nil, errors.New("its form is not recognised: name it by --form: monitor, pcap, csvlog, jsonlog, combined or access")
-		}
+	c := &Reader{o: o, l: l, closes: closes, open: map[string]*transaction{}}
+	if err := c.choose(in); err != nil {
+		closes()
+		return nil, err
 	}
-	allow := allowed(o.Allow)
-	switch form {
-	case Monitor:
-		reader = newMonitor(in, l, allow)
-	case Packets:
-		reader, err = newPackets(in, l, allow, o.Ports)
-	case CSVLog:
-		reader = newStatements(&csvLog{in: in}, l, allow)
-	case JSONLog:
-		reader = newStatements(&jsonLog{lines{in: in}}, l, allow)
-	case Combined:
-		reader = newAccess(&combined{}, in, l)
-	case Access:
-		var fields *members
-		if fields, err = newMembers(o.Fields); err == nil {
-			reader = newAccess(fields, in, l)
-		}
-	default:
-		err = fmt.Errorf("form %q: write monitor, pcap, csvlog, jsonlog, combined or access", form)
-	}
-	if err != nil {
-		closing()
-		return nil, "", nil, err
-	}
-	return reader, form, closing, nil
+	return c, nil
 }
 
-// headSize is how much of a recording tells its form, in bytes.
-const headSize = 4096
+// choose sets the source.
+func (c *Reader) choose(in *bufio.Reader) (err error) {
+	names := "monitor, pcap, csvlog, jsonlog, combined or access"
+	form := c.o.Form
+	if form == "" {
+		if form = recognise(in); form == "" {
+			return errors.New("its form is not recognised: name it by --form: " + names)
+		}
+	}
+	lines := &text{in: in}
+	c.from = lines
+	switch form {
+	case Monitor:
+		lines.parse, lines.ends = monitor, true
+	case Packets:
+		c.from, err = newPackets(in, c.o.Ports)
+	case CSVLog:
+		lines.parse, lines.quotes = csvEntry, true
+	case JSONLog:
+		lines.parse = jsonEntry
+	case Combined:
+		lines.parse = combined
+	case Access:
+		lines.parse, err = access(c.o.Fields)
+	default:
+		err = fmt.Errorf("form %q: write %s", form, names)
+	}
+	for _, f := range forms {
+		if f.name == form {
+			c.Server = f.server
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.o.Mask != nil && c.Server != "redis":
+		return errors.New("--anonymize covers commands of Redis and Valkey, not SQL or URLs")
+	case c.o.Database != "" && c.Server != "postgres":
+		return errors.New("--database is of PostgreSQL's logs: leave it out")
+	}
+	return nil
+}
+
+// Close releases what decompression holds.
+func (c *Reader) Close() { c.closes() }
 
 // expand reads through a decompressor, if the bytes begin as those of one.
 func expand(r io.Reader) (*bufio.Reader, func(), error) {
@@ -153,79 +199,107 @@ func expand(r io.Reader) (*bufio.Reader, func(), error) {
 	return in, func() {}, nil
 }
 
-var (
-	monitorLine  = regexp.MustCompile(`(?m)^\+?[0-9]+\.[0-9]{6} \[[^\]\n]*\] "`)
-	csvLine      = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+ [^,\n]+,`)
-	combinedLine = regexp.MustCompile(`^\S+ \S+ .*\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:`)
-)
-
-// recognise returns the form of a recording that begins like this, or "".
-func recognise(head []byte) string {
-	if len(head) >= 4 {
-		switch string(head[:4]) {
-		case "\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\xa1\xb2\x3c\x4d", ng:
-			return Packets
-		}
+// recognise returns the form of a recording, or "".
+func recognise(in *bufio.Reader) string {
+	head, _ := in.Peek(headSize) // whatever there is
+	switch string(head[:min(len(head), 4)]) {
+	case "\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\xa1\xb2\x3c\x4d", ng:
+		return Packets
 	}
-	first, _, _ := bytes.Cut(head, []byte{'\n'})
-	switch {
-	case monitorLine.Match(head):
-		return Monitor
-	case csvLine.Match(first):
-		return CSVLog
-	case bytes.HasPrefix(first, []byte{'{'}) && bytes.Contains(first, []byte(`"error_severity"`)):
-		return JSONLog
-	case bytes.HasPrefix(first, []byte{'{'}):
-		return Access
-	case combinedLine.Match(first):
-		return Combined
+	for _, f := range forms {
+		if f.begins != nil && f.begins.Match(head) {
+			return f.name
+		}
 	}
 	return ""
 }
 
-// lines reads lines of bounded length.
-type lines struct {
-	in  *bufio.Reader
-	n   int64 // of the line read last, from 1
-	buf []byte
+// Next reads the next request. It returns io.EOF at the end of the recording.
+func (c *Reader) Next(r *Record) error {
+	for {
+		request := r.Request
+		*r = Record{}
+		why, err := c.from.next(r)
+		if err != nil {
+			for client := range c.open {
+				c.broken(client)
+			}
+			return err
+		}
+		n := int64(1)
+		if why == "" && c.Server == "redis" {
+			why, n = c.join(r)
+		} else if why == "" && c.Server == "postgres" {
+			why = c.judge(r)
+		}
+		if why == "" && n > 0 && c.o.Mask != nil {
+			why = c.o.Mask.hide(r)
+		}
+		c.l.enter(why, n)
+		if r.Request = request; why != "" || n == 0 {
+			continue
+		}
+		r.write(c.Server)
+		return nil
+	}
 }
 
-// next returns the next line without its end, valid until the next call; long if it was longer than maxRequest, whole unless the recording ends in it.
-func (l *lines) next() (line []byte, long, whole bool, err error) {
-	l.buf = l.buf[:0]
+// allows reports whether a command or statement is allowed by name.
+func (c *Reader) allows(name string) bool {
+	return slices.ContainsFunc(c.o.Allow, func(a string) bool { return strings.EqualFold(a, name) })
+}
+
+// text reads records that are lines.
+type text struct {
+	in     *bufio.Reader
+	parse  func(line string, r *Record) (why string)
+	quotes bool // a line goes on after its end where quotes are open
+	ends   bool // whether a line is whole shows only by its end
+	n      int64
+	buf    []byte
+}
+
+// next implements source.
+func (t *text) next(r *Record) (why string, err error) {
 	for {
-		part, err := l.in.ReadSlice('\n')
-		if long = long || len(l.buf)+len(part) > maxRequest; !long {
-			l.buf = append(l.buf, part...)
+		line, long, whole, err := t.line()
+		switch {
+		case err != nil:
+			return "", err
+		case long:
+			return tooLong, nil
+		case line == "" || line == "OK" || line == "+OK": // what redis-cli prints before the first command
+			continue
+		case whole:
+			return t.parse(line, r), nil
+		}
+		if why := t.parse(line, r); why != strange && !t.ends {
+			return why, nil
+		}
+		return cut, nil
+	}
+}
+
+// line returns the next line without its end; long if it was longer than maxRequest, whole unless the recording ends in it.
+func (t *text) line() (line string, long, whole bool, err error) {
+	t.buf = t.buf[:0]
+	for quotes := 0; ; {
+		part, err := t.in.ReadSlice('\n')
+		if long = long || len(t.buf)+len(part) > maxRequest; !long {
+			t.buf = append(t.buf, part...)
+		}
+		if t.quotes {
+			quotes += bytes.Count(part, []byte{'"'})
 		}
 		switch {
-		case err == bufio.ErrBufferFull:
+		case err == bufio.ErrBufferFull, err == nil && quotes%2 == 1 && !long:
 			continue
-		case err == io.EOF && len(l.buf) == 0 && !long:
-			return nil, false, false, io.EOF
+		case err == io.EOF && len(t.buf) == 0 && !long:
+			return "", false, false, io.EOF
 		case err != nil && err != io.EOF:
-			return nil, false, false, fmt.Errorf("line %d: %w", l.n+1, err)
+			return "", false, false, fmt.Errorf("line %d: %w", t.n+1, err)
 		}
-		l.n++
-		line = bytes.TrimSuffix(bytes.TrimSuffix(l.buf, []byte{'\n'}), []byte{'\r'})
-		return line, long, err == nil, nil
+		t.n++
+		return strings.TrimSuffix(strings.TrimSuffix(string(t.buf), "\n"), "\r"), long, err == nil, nil
 	}
-}
-
-// Reasons why records are left out, which several forms have.
-const (
-	tooLong  = "a request over 64 MiB"
-	cut      = "cut off by the end of the recording"
-	strange  = "not a line of this form"
-	secret   = "secret"
-	managing = "manages the server: --allow "
-)
-
-// allowed returns whether a command or statement is allowed by name.
-func allowed(names []string) map[string]bool {
-	set := map[string]bool{}
-	for _, n := range names {
-		set[strings.ToUpper(n)] = true
-	}
-	return set
 }

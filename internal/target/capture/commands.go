@@ -1,8 +1,11 @@
 package capture
 
 import (
-	"bytes"
 	_ "embed" // the table of commands
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -17,141 +20,164 @@ var commandTable string
 const (
 	connects = "connection" // changes the connection for all requests on it, or what comes over it
 	manages  = "manages"    // changes or manages the server
-	sends    = "sends"      // a request with a reply
 	waits    = "waits"      // keeps later requests of the connection waiting; in a transaction it does not
 )
 
-// kinds returns the kind of each command, in upper case.
-var kinds = sync.OnceValue(func() map[string]string {
+var kinds = sync.OnceValue(func() map[string]string { return table(commandTable) })
+
+// table returns the first word of the line that each other word is on.
+func table(text string) map[string]string {
 	of := map[string]string{}
-	for line := range strings.Lines(commandTable) {
+	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
-		for _, name := range words[1:] {
-			of[name] = words[0]
+		for i := 1; i < len(words); i++ {
+			of[words[i]] = words[0]
 		}
 	}
 	return of
-})
-
-// Waits reports whether a command, of name in upper case, would keep later ones waiting unless it stands in a transaction.
-func Waits(name string, words [][]byte) bool {
-	return kinds()[name] == waits || (name == "XREAD" || name == "XREADGROUP") && hasWord(words[1:], "BLOCK")
-}
-
-// sieve decides which commands of Redis are sent, and joins those of a transaction.
-type sieve struct {
-	l     *Ledger
-	allow map[string]bool
-	open  map[string]*transaction // by client
 }
 
 // transaction is what a client has sent since MULTI.
 type transaction struct {
 	at       int64
-	commands [][][]byte
+	commands [][]string
 	size     int
 	spoiled  string // why it cannot be sent whole; "" if it can
 }
 
-func newSieve(l *Ledger, allow map[string]bool) sieve {
-	return sieve{l, allow, map[string]*transaction{}}
-}
-
-// unwanted says why a command is left out; "" if it is not.
-func (s *sieve) unwanted(r *Record) string {
-	words := r.Commands[0]
-	for _, w := range words {
-		if string(w) == "(redacted)" {
-			return secret
-		}
-	}
-	switch kind := kinds()[r.Name]; {
-	case r.Name == "AUTH", r.Name == "HELLO" && hasWord(words[1:], "AUTH"):
+// unwanted says why a command of Redis is left out; "" if it is not.
+func (c *Reader) unwanted(name string, words []string) string {
+	switch kind := kinds()[name]; {
+	case slices.Contains(words, "(redacted)"), name == "AUTH", name == "HELLO" && hasWord(words, "AUTH"):
 		return secret
 	case kind == connects:
 		return "connection"
-	case s.allow[r.Name]:
+	case c.allows(name):
 		return ""
 	case kind == manages:
-		return managing + r.Name
+		return managing + name
 	case kind == "":
-		return "unknown command: --allow " + clip(r.Name)
+		return "unknown command: --allow " + clip(name)
 	}
 	return ""
 }
 
-// hasWord reports whether a word is among the arguments, in any case.
-func hasWord(words [][]byte, word string) bool {
-	for _, w := range words {
-		if bytes.EqualFold(w, []byte(word)) {
-			return true
-		}
-	}
-	return false
+// hasWord reports whether a word is among a command's arguments, in any case.
+func hasWord(words []string, word string) bool {
+	return slices.ContainsFunc(words[1:], func(w string) bool { return strings.EqualFold(w, word) })
 }
 
 // clip returns a name of at most 32 bytes.
 func clip(name string) string { return name[:min(len(name), 32)] }
 
-// kept reports whether a request with one command is to be sent now, alone or as the transaction that r then is, and counts it.
-func (s *sieve) kept(r *Record) bool {
-	t, why := s.open[r.Client], s.unwanted(r)
+// join collects a client's commands from MULTI to EXEC into one record. n is how many commands are sent now, or left out because of why; 0 if that shows
+// later.
+func (c *Reader) join(r *Record) (why string, n int64) {
+	if len(r.commands) == 0 {
+		c.broken(r.Client)
+		return "", 0
+	}
+	words, t := r.commands[0], c.open[r.Client]
+	why = c.unwanted(r.Name, words)
 	switch {
-	case t == nil && why != "":
-		s.l.leave(why, 1)
-		return false
-	case t == nil && r.Name != "MULTI":
-		s.l.take(1)
-		return true
+	case t == nil && (why != "" || r.Name != "MULTI"):
+		return why, 1
 	case t == nil:
 		t = &transaction{at: r.At}
-		s.open[r.Client] = t
+		c.open[r.Client] = t
 	case r.Name == "DISCARD":
-		delete(s.open, r.Client)
-		s.l.leave("a transaction that was discarded", int64(len(t.commands))+1)
-		return false
+		delete(c.open, r.Client)
+		return "a transaction that was discarded", int64(len(t.commands)) + 1
 	}
-	t.add(r.Commands[0], why)
-	if r.Name != "EXEC" {
-		return false
-	}
-	delete(s.open, r.Client)
-	if t.spoiled != "" {
-		s.l.leave("a transaction with a request that is left out", int64(len(t.commands)))
-		return false
-	}
-	s.l.take(int64(len(t.commands)))
-	r.At, r.Name, r.Commands = t.at, "MULTI", t.commands
-	return true
-}
-
-// add takes a further command of the transaction, which why spoils unless it is "". The command's bytes are copied.
-func (t *transaction) add(words [][]byte, why string) {
-	own := make([][]byte, len(words))
-	for i, w := range words {
+	for _, w := range words {
 		t.size += len(w)
-		own[i] = bytes.Clone(w)
 	}
 	if t.size > maxRequest {
-		why, own = tooLong, own[:1]
+		why, words = tooLong, words[:1]
 	}
 	if t.spoiled == "" {
 		t.spoiled = why
 	}
-	t.commands = append(t.commands, own)
-}
-
-// end leaves out the transactions without an EXEC.
-func (s *sieve) end() {
-	for client := range s.open {
-		s.broken(client)
+	t.commands = append(t.commands, words)
+	if r.Name != "EXEC" {
+		return "", 0
 	}
+	delete(c.open, r.Client)
+	if t.spoiled != "" {
+		return "a transaction with a request that is left out", int64(len(t.commands))
+	}
+	r.At, r.commands = t.at, t.commands
+	return "", int64(len(t.commands))
 }
 
 // broken leaves out a client's transaction, if there is one.
-func (s *sieve) broken(client string) {
-	if t := s.open[client]; t != nil {
-		s.l.leave("a transaction without EXEC", int64(len(t.commands)))
-		delete(s.open, client)
+func (c *Reader) broken(client string) {
+	if t := c.open[client]; t != nil {
+		c.l.enter("a transaction without EXEC", int64(len(t.commands)))
+		delete(c.open, client)
 	}
+}
+
+// write sets the request, as a client sends it: to Redis, a command that would keep later ones waiting becomes a transaction, in which it does not; to a
+// web server, there is no Host header yet, which is the target's.
+func (r *Record) write(server string) {
+	dst, words := r.Request[:0], r.commands[0]
+	switch {
+	case server == "web":
+		dst = append(dst, words[0]+" "+words[1]+" HTTP/1.1\r\n\r\n"...)
+	case server == "postgres":
+		dst = appendStatement(dst, words[0], words[1:])
+	case len(r.commands) == 1 && (kinds()[r.Name] == waits || (r.Name == "XREAD" || r.Name == "XREADGROUP") && hasWord(words, "BLOCK")):
+		r.commands = [][]string{{"MULTI"}, words, {"EXEC"}}
+		fallthrough
+	default:
+		for _, words := range r.commands {
+			dst = AppendCommand(dst, words...)
+		}
+		if len(r.commands) > 1 {
+			r.Name = "multi"
+		}
+	}
+	r.Request = dst
+}
+
+// AppendCommand appends a command of Redis as it is sent.
+func AppendCommand(dst []byte, words ...string) []byte {
+	dst = append(strconv.AppendInt(append(dst, '*'), int64(len(words)), 10), "\r\n"...)
+	for _, w := range words {
+		dst = append(strconv.AppendInt(append(dst, '$'), int64(len(w)), 10), "\r\n"...)
+		dst = append(append(dst, w...), "\r\n"...)
+	}
+	return dst
+}
+
+// appendStatement appends a statement as PostgreSQL's clients send it: a Query, or with parameters Parse, Bind, Execute and Sync, of which the server
+// infers the parameters' types and reads their text.
+func appendStatement(dst []byte, sql string, parameters []string) []byte {
+	message := func(kind byte, body ...string) {
+		at := len(dst)
+		dst = append(dst, kind, 0, 0, 0, 0)
+		for _, b := range body {
+			dst = append(dst, b...)
+		}
+		binary.BigEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-1))
+	}
+	if len(parameters) == 0 {
+		message('Q', sql, "\x00")
+		return dst
+	}
+	number := func(n int) string { return string(binary.BigEndian.AppendUint32(nil, uint32(n))) }
+	bound := []string{"\x00\x00\x00\x00", number(len(parameters))[2:]} // portal and statement unnamed, all as text
+	for _, p := range parameters {
+		if p == null {
+			bound = append(bound, number(math.MaxUint32))
+		} else {
+			bound = append(bound, number(len(p)), p)
+		}
+	}
+	message('P', "\x00", sql, "\x00\x00\x00")
+	message('B', append(bound, "\x00\x00")...)
+	message('E', "\x00\x00\x00\x00\x00")
+	message('S')
+	return dst
 }

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/loadgen/loadgen/internal/plan/trace"
 )
 
 // Compared is a server whose replies are compared, and how to connect to it. Before makes it ready for a pass, and may let it hold keys; nil if nothing
@@ -62,68 +59,6 @@ const (
 	unsteady = "A differs from itself"
 )
 
-// line is a request of the trace.
-type line struct {
-	replies int
-	shape   shape
-	chance  bool
-	reads   bool
-	keys    []uint64 // hashes of its database and keys; of the command, if it has none
-	expiry  time.Duration
-	text    []byte // the request; its words lie in it
-	words   [][]byte
-}
-
-// Compare sends the requests of a trace of RESP to A, to B and to A again, in order, and compares the replies. Each server must be empty, unless flush
-// empties it or its Before fills it; what was put is deleted after each pass. again opens the trace.
-func Compare(ctx context.Context, again func() (io.ReadCloser, error), a, b Compared, flush bool) (*Differences, error) {
-	c := &comparison{
-		ctx: ctx, again: again, seed: maphash.MakeSeed(), flush: flush, d: &Differences{NotJudged: map[string]int64{}}, specs: map[string]spec{},
-		shown: map[int]*Difference{},
-	}
-	asks, err := c.connect(a)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.Name, err)
-	}
-	defer asks.conn.Close()
-	c.asks = asks
-	first, err := c.pass(a, c.counts)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.Name, err)
-	}
-	second, err := c.pass(b, func(at int, l *line, sum uint64, x *reply) {
-		if at < len(first) && sum != first[at] && len(c.shown) < mostShown {
-			c.shown[at] = &Difference{Line: int64(at) + 1, Command: shownCommand(l.words), B: string(x.keep)}
-		}
-	})
-	if err != nil {
-		var ended *endedError
-		if !errors.As(err, &ended) || ended.line == 0 {
-			return nil, fmt.Errorf("%s: %w", b.Name, err)
-		}
-		c.d.Died = &Difference{Line: ended.line, Command: ended.command, B: ended.err.Error()}
-	}
-	third, err := c.pass(a, func(at int, _ *line, _ uint64, x *reply) {
-		if d := c.shown[at]; d != nil {
-			d.A = string(x.keep)
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s, again: %w", a.Name, err)
-	}
-	return c.d, c.judge(first, second, third)
-}
-
-// counts counts reads of the first pass.
-func (c *comparison) counts(_ int, l *line, _ uint64, x *reply) {
-	if l.reads {
-		c.d.Reads++
-		if x.null {
-			c.d.Missed++
-		}
-	}
-}
-
 // comparison is a comparison under way.
 type comparison struct {
 	ctx   context.Context
@@ -134,6 +69,52 @@ type comparison struct {
 	specs map[string]spec // of A's commands, by name
 	d     *Differences
 	shown map[int]*Difference // by index of the line: where B differs from the first A
+}
+
+// Compare sends the requests of a trace of RESP to A, to B and to A again, in order, and compares the replies. Each server must be empty, unless flush
+// empties it or its Before fills it; what was put is deleted after each pass. again opens the trace.
+func Compare(ctx context.Context, again func() (io.ReadCloser, error), a, b Compared, flush bool) (*Differences, error) {
+	c := &comparison{
+		ctx: ctx, again: again, seed: maphash.MakeSeed(), flush: flush, d: &Differences{NotJudged: map[string]int64{}}, specs: map[string]spec{},
+		shown: map[int]*Difference{},
+	}
+	var err error
+	if c.asks, err = connect(ctx, a); err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	defer c.asks.conn.Close()
+	first, err := c.pass(a, func(_ int, l *line, _ uint64, r reply) {
+		if l.reads {
+			c.d.Reads++
+			if r.missing() {
+				c.d.Missed++
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	second, err := c.pass(b, func(at int, l *line, sum uint64, r reply) {
+		if at < len(first) && sum != first[at] && len(c.shown) < mostShown {
+			c.shown[at] = &Difference{Line: int64(at) + 1, Command: shownCommand(l.words), B: r.String()}
+		}
+	})
+	var ended *endedError
+	switch {
+	case errors.As(err, &ended):
+		c.d.Died = &Difference{Line: ended.line, Command: ended.command, B: ended.err.Error()}
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", b.Name, err)
+	}
+	third, err := c.pass(a, func(at int, _ *line, _ uint64, r reply) {
+		if d := c.shown[at]; d != nil {
+			d.A = r.String()
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s, again: %w", a.Name, err)
+	}
+	return c.d, c.judge(first, second, third)
 }
 
 // endedError says which line ended a server.
@@ -150,93 +131,103 @@ func (e *endedError) Unwrap() error { return e.err }
 type session struct {
 	conn net.Conn
 	out  *bufio.Writer
-	in   *reply
+	in   *bufio.Reader
 }
 
-func (c *comparison) connect(s Compared) (*session, error) {
-	conn, err := s.Dial(c.ctx)
+func connect(ctx context.Context, s Compared) (*session, error) {
+	conn, err := s.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	x := &session{conn: conn, out: bufio.NewWriterSize(conn, 64<<10), in: &reply{in: bufio.NewReaderSize(conn, 64<<10), seed: c.seed}}
-	return x, nil
+	return &session{conn, bufio.NewWriterSize(conn, 64<<10), bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// ask sends a command and returns its reply as people see it.
-func (x *session) ask(words ...string) (string, error) {
-	b := AppendCommand(nil, words...)
-	if err := x.conn.SetDeadline(time.Now().Add(patient)); err != nil {
-		return "", err
-	}
-	if _, err := x.out.Write(b); err != nil {
-		return "", err
-	}
-	if err := x.out.Flush(); err != nil {
-		return "", err
-	}
-	x.in.keep = []byte{}
-	_, err := x.in.next(inOrder)
-	text := string(x.in.keep)
-	x.in.keep = nil
-	return text, err
+// flush sends what was written, and gives the server a while for its replies.
+func (x *session) flush() error {
+	return errors.Join(x.conn.SetDeadline(time.Now().Add(patient)), x.out.Flush())
 }
+
+func (x *session) read() (reply, error) {
+	room := int64(mostReply)
+	return readReply(x.in, &room, 0)
+}
+
+// ask sends a command and returns its reply, which is an error if the server says so.
+func (x *session) ask(words ...string) (reply, error) {
+	if _, err := x.out.Write(AppendCommand(nil, words...)); err != nil {
+		return reply{}, err
+	}
+	if err := x.flush(); err != nil {
+		return reply{}, err
+	}
+	r, err := x.read()
+	if err == nil && r.kind == '-' {
+		err = &refusal{words[0], r.text}
+	}
+	return r, err
+}
+
+// refusal is an error reply.
+type refusal struct{ command, says string }
+
+func (e *refusal) Error() string { return e.command + ": " + e.says }
 
 // empty checks that a server holds no keys, or empties it.
 func (c *comparison) empty(x *session) error {
+	words := []string{"INFO", "keyspace"}
 	if c.flush {
-		said, err := x.ask("FLUSHALL")
-		if err == nil && said != `"OK"` {
-			err = fmt.Errorf("FLUSHALL: %s", said)
-		}
-		return err
+		words = []string{"FLUSHALL"}
 	}
-	x.in.keep = []byte{}
-	said, err := x.ask("INFO", "keyspace")
-	if err == nil && strings.Contains(said, ":keys=") {
+	said, err := x.ask(words...)
+	if err == nil && strings.Contains(said.text, ":keys=") {
 		err = errors.New("it holds keys: name an empty server, or have --flush empty both")
 	}
 	return err
 }
 
 // pass sends all requests to a server and returns the digests of the replies, as many as there were.
-func (c *comparison) pass(s Compared, look func(at int, l *line, sum uint64, x *reply)) (digests []uint64, err error) {
+func (c *comparison) pass(s Compared, look func(at int, l *line, sum uint64, r reply)) (digests []uint64, err error) {
 	if s.Before != nil {
 		if err := s.Before(c.ctx); err != nil {
 			return nil, err
 		}
 	}
-	x, err := c.connect(s)
+	x, err := connect(c.ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer x.conn.Close()
-	stop := context.AfterFunc(c.ctx, func() { _ = x.conn.Close() })
-	defer stop()
+	defer context.AfterFunc(c.ctx, func() { _ = x.conn.Close() })()
 	if c.flush || s.Before == nil {
 		if err := c.empty(x); err != nil {
 			return nil, err
 		}
 	}
-	touched := map[string][]string{} // keys by database
+	lines, err := c.lines()
+	if err != nil {
+		return nil, err
+	}
+	defer lines.file.Close()
 	began := time.Now()
-	x.in.keep = []byte{}
-	digests, err = c.send(x, look, touched)
-	x.in.keep = nil
+	digests, err = c.send(x, lines, look)
 	c.d.Longest = max(c.d.Longest, time.Since(began))
 	if err != nil {
 		return digests, err
 	}
-	return digests, clean(x, touched)
+	return digests, clean(x, lines.touched)
 }
 
 // clean deletes what a pass has put.
-func clean(x *session, touched map[string][]string) error {
-	for _, database := range slices.Sorted(maps.Keys(touched)) {
-		if _, err := x.ask("SELECT", database); err != nil {
+func clean(x *session, touched map[string]map[string]bool) error {
+	for database, keys := range touched {
+		var refused *refusal
+		if _, err := x.ask("SELECT", database); errors.As(err, &refused) {
+			continue // it has no such database
+		} else if err != nil {
 			return err
 		}
-		for keys := range slices.Chunk(touched[database], 1000) {
-			if _, err := x.ask(append([]string{"DEL"}, keys...)...); err != nil {
+		for some := range slices.Chunk(slices.Collect(maps.Keys(keys)), 1000) {
+			if _, err := x.ask(append([]string{"DEL"}, some...)...); err != nil {
 				return err
 			}
 		}
@@ -245,83 +236,51 @@ func clean(x *session, touched map[string][]string) error {
 }
 
 // send sends the trace with at most window requests under way.
-func (c *comparison) send(x *session, look func(int, *line, uint64, *reply), touched map[string][]string) (digests []uint64, err error) {
-	file, err := c.again()
-	if err != nil {
-		return nil, err
+func (c *comparison) send(x *session, lines *lines, look func(int, *line, uint64, reply)) (digests []uint64, err error) {
+	var queue []*line
+	ended := func(err error) error {
+		return &endedError{line: int64(len(digests)) + 1, command: shownCommand(queue[0].words), err: err}
 	}
-	defer file.Close()
-	r, err := trace.NewReader(file, trace.Requests, false)
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]bool{}
-	var queue []line
-	var rec trace.Record
-	database, more := "0", true
-	for more || len(queue) > 0 {
-		for more && len(queue) < window {
-			_, err := r.Next(&rec)
-			if err == io.EOF {
-				more = false
-				break
-			}
+	for {
+		for len(queue) < window {
+			l, err := lines.next()
 			if err != nil {
 				return digests, err
 			}
-			l, err := c.line(rec.Key, &database, func(key []byte) {
-				if name := database + " " + string(key); !known[name] {
-					known[name] = true
-					touched[database] = append(touched[database], string(key))
-				}
-			})
-			if err != nil {
-				return digests, fmt.Errorf("request %d: %w", rec.Line, err)
+			if l == nil {
+				break
 			}
 			queue = append(queue, l)
-			_, err = x.out.Write(rec.Key)
-			if err != nil {
-				return digests, ended(len(digests), &queue[0], err)
+			if _, err := x.out.Write(lines.rec.Key); err != nil {
+				return digests, ended(err)
 			}
 		}
-		if err := errors.Join(x.conn.SetDeadline(time.Now().Add(patient)), x.out.Flush()); err != nil {
-			return digests, ended(len(digests), &queue[0], err)
+		if len(queue) == 0 {
+			return digests, nil
+		}
+		if err := x.flush(); err != nil {
+			return digests, ended(err)
 		}
 		for range min(len(queue), window/2) {
-			d, err := c.replies(x, &queue[0])
-			if err != nil {
-				return digests, ended(len(digests), &queue[0], err)
+			l, sum, r := queue[0], uint64(0), reply{}
+			for i := range l.replies { // the last one tells
+				if r, err = x.read(); err != nil {
+					return digests, ended(err)
+				}
+				s := inOrder
+				if i == l.replies-1 {
+					s = l.shape
+				}
+				sum = mix(sum, r.digest(c.seed, s))
 			}
-			look(len(digests), &queue[0], d, x.in)
-			digests, queue = append(digests, d), queue[1:]
+			look(len(digests), l, sum, r)
+			digests, queue = append(digests, sum), queue[1:]
 		}
 	}
-	return digests, nil
-}
-
-func ended(answered int, l *line, err error) error {
-	return &endedError{line: int64(answered) + 1, command: shownCommand(l.words), err: err}
-}
-
-// replies reads the replies to a line, of which the last one tells.
-func (c *comparison) replies(x *session, l *line) (sum uint64, err error) {
-	for i := range l.replies {
-		s := inOrder
-		if i == l.replies-1 {
-			s = l.shape
-		}
-		x.in.keep = x.in.keep[:0]
-		d, err := x.in.next(s)
-		if err != nil {
-			return 0, err
-		}
-		sum = mix(sum, d)
-	}
-	return sum, nil
 }
 
 // shownCommand is a command as people read it, cut.
-func shownCommand(words [][]byte) string {
+func shownCommand(words []string) string {
 	var b []byte
 	for i, w := range words {
 		if len(b) > mostKept || i == 8 {
@@ -330,11 +289,11 @@ func shownCommand(words [][]byte) string {
 		if i > 0 {
 			b = append(b, ' ')
 		}
-		if len(w) == 0 || bytes.ContainsFunc(w, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' }) {
-			b = strconv.AppendQuote(b, string(w[:min(len(w), mostKept)]))
-		} else {
-			b = append(b, w[:min(len(w), mostKept)]...)
+		w = w[:min(len(w), mostKept)]
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' }) {
+			w = strconv.Quote(w)
 		}
+		b = append(b, w...)
 	}
 	return string(b)
 }

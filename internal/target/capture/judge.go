@@ -1,12 +1,11 @@
 package capture
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ type spec struct {
 }
 
 // chance are commands whose answers no two servers, and no two times, need share.
-var chance = words(`TIME RANDOMKEY SRANDMEMBER SPOP HRANDFIELD ZRANDMEMBER SCAN SSCAN HSCAN ZSCAN TTL PTTL EXPIRETIME PEXPIRETIME INFO CLIENT MEMORY LASTSAVE
+var chance = set(`TIME RANDOMKEY SRANDMEMBER SPOP HRANDFIELD ZRANDMEMBER SCAN SSCAN HSCAN ZSCAN TTL PTTL EXPIRETIME PEXPIRETIME INFO CLIENT MEMORY LASTSAVE
 	OBJECT|IDLETIME OBJECT|FREQ SCRIPT LOLWUT ROLE COMMAND XADD LATENCY SLOWLOG PUBSUB`)
 
 // counted are commands whose keys follow a number of keys, at its index.
@@ -30,28 +29,57 @@ var counted = map[string]int{
 	"LMPOP": 1, "ZMPOP": 1, "ZUNIONSTORE": 2, "ZINTERSTORE": 2, "ZDIFFSTORE": 2,
 }
 
-// words returns a set.
-func words(text string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(text) {
-		set[w] = true
-	}
-	return set
+// line is a request of the trace.
+type line struct {
+	words   []string // of the command that it is about
+	replies int
+	shape   shape
+	chance  bool
+	reads   bool
+	keys    []uint64 // hashes of its database and keys; of the command, if it has none
+	expiry  time.Duration
 }
 
-// line reads a request: one command or several. It hands over each key.
-func (c *comparison) line(request []byte, database *string, key func([]byte)) (l line, err error) {
-	l.text = bytes.Clone(request)
-	for rest := l.text; len(rest) > 0; {
+// lines reads the trace.
+type lines struct {
+	c        *comparison
+	file     io.Closer
+	in       *trace.Reader
+	rec      trace.Record // of the line read last
+	database string
+	touched  map[string]map[string]bool // keys by database
+}
+
+func (c *comparison) lines() (*lines, error) {
+	file, err := c.again()
+	if err != nil {
+		return nil, err
+	}
+	in, err := trace.NewReader(file, trace.Requests, false)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &lines{c: c, file: file, in: in, database: "0", touched: map[string]map[string]bool{}}, nil
+}
+
+// next reads the next line: one command or several. It returns nil at the end.
+func (s *lines) next() (*line, error) {
+	if _, err := s.in.Next(&s.rec); err == io.EOF {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	l := &line{}
+	for rest := s.rec.Key; len(rest) > 0; {
 		words, size, err := command(rest)
 		if err != nil || len(words) == 0 || rest[0] != '*' {
-			return l, errors.New("no command of RESP: only traces of Redis can be compared")
+			return nil, fmt.Errorf("request %d: no command of RESP: only traces of Redis can be compared", s.rec.Line)
 		}
 		rest = rest[size:]
 		l.replies++
-		name := strings.ToUpper(string(words[0]))
+		name := strings.ToUpper(words[0])
 		if name == "SELECT" && len(words) == 2 {
-			*database = string(words[1])
+			s.database = words[1]
 		}
 		if len(rest) > 0 && (name == "SELECT" || name == "MULTI") || name == "EXEC" && l.words != nil {
 			continue // they frame what the line is about
@@ -59,59 +87,59 @@ func (c *comparison) line(request []byte, database *string, key func([]byte)) (l
 		if l.words == nil {
 			l.words = words
 		}
-		if err := c.command(&l, name, words, *database, key); err != nil {
-			return l, err
+		if err := s.enter(l, name, words); err != nil {
+			return nil, err
 		}
 	}
-	if l.words == nil {
-		l.words = [][]byte{[]byte("SELECT")}
-	}
 	if len(l.keys) == 0 {
-		l.keys = append(l.keys, maphash.Bytes(c.seed, bytes.ToUpper(l.words[0])))
+		l.keys = append(l.keys, maphash.String(s.c.seed, strings.ToUpper(l.words[0])))
 	}
 	return l, nil
 }
 
-// command enters one command of a line.
-func (c *comparison) command(l *line, name string, words [][]byte, database string, key func([]byte)) error {
-	s, err := c.spec(name)
+// enter enters one command of a line.
+func (s *lines) enter(l *line, name string, words []string) error {
+	spec, err := s.c.spec(name)
 	if err != nil {
 		return err
 	}
 	of := name
 	if name == "OBJECT" && len(words) > 1 {
-		of += "|" + strings.ToUpper(string(words[1]))
+		of += "|" + strings.ToUpper(words[1])
 	}
-	l.chance, l.reads, l.shape = l.chance || chance[of], s.reads, shapeOf(name, words)
+	l.chance, l.reads, l.shape = l.chance || chance[of], spec.reads, shapeOf(name, words)
 	if t := expiry(name, words); t > 0 && (l.expiry == 0 || t < l.expiry) {
 		l.expiry = t
 	}
-	take := func(i int) {
-		if i > 0 && i < len(words) {
-			l.keys = append(l.keys, maphash.String(c.seed, database+" "+string(words[i])))
-			key(words[i])
-		}
-	}
-	if at := counted[name]; at > 0 {
-		if at == 2 && strings.HasSuffix(name, "STORE") {
-			take(1)
-		}
-		if at < len(words) {
-			n, _ := strconv.Atoi(string(words[at])) // otherwise the server refuses it
-			for i := range min(n, len(words)) {
-				take(at + 1 + i)
-			}
-		}
-		return nil
-	}
-	last := s.last
+	first, last, step := spec.first, spec.last, spec.step
 	if last < 0 {
 		last += len(words)
 	}
-	for i := s.first; s.step > 0 && i <= last; i += s.step {
-		take(i)
+	if at := counted[name]; at > 0 {
+		first, last, step = at+1, 0, 1
+		if strings.HasSuffix(name, "STORE") {
+			s.take(l, words[1:min(2, len(words))])
+		}
+		if at < len(words) {
+			n, _ := strconv.Atoi(words[at]) // otherwise the server refuses it
+			last = at + min(n, len(words))
+		}
+	}
+	for i := first; step > 0 && i > 0 && i <= min(last, len(words)-1); i += step {
+		s.take(l, words[i:i+1])
 	}
 	return nil
+}
+
+// take enters keys.
+func (s *lines) take(l *line, keys []string) {
+	if s.touched[s.database] == nil {
+		s.touched[s.database] = map[string]bool{}
+	}
+	for _, key := range keys {
+		l.keys = append(l.keys, maphash.String(s.c.seed, s.database+" "+key))
+		s.touched[s.database][key] = true
+	}
 }
 
 // spec asks A about a command.
@@ -119,30 +147,16 @@ func (c *comparison) spec(name string) (s spec, err error) {
 	if s, known := c.specs[name]; known {
 		return s, nil
 	}
-	x := c.asks
-	if err := x.conn.SetDeadline(time.Now().Add(patient)); err != nil {
-		return s, err
-	}
-	if _, err := x.conn.Write(AppendCommand(nil, "COMMAND", "INFO", name)); err != nil {
-		return s, err
-	}
-	all, err := decode(x.in.in, 0)
+	all, err := c.asks.ask("COMMAND", "INFO", name)
 	if err != nil {
-		return s, fmt.Errorf("COMMAND INFO %s: %w", clip(name), err)
+		return s, fmt.Errorf("about %s: %w", clip(name), err)
 	}
-	if list, ok := all.([]any); ok && len(list) == 1 {
-		if entry, ok := list[0].([]any); ok && len(entry) >= 6 {
-			at := [3]int{}
-			for i := range at {
-				n, _ := entry[3+i].(int64)
-				at[i] = int(n)
-			}
-			s.first, s.last, s.step = at[0], at[1], at[2]
-			flags, _ := entry[2].([]any)
-			for _, f := range flags {
-				s.reads = s.reads || f == "readonly"
-			}
+	if len(all.list) == 1 && len(all.list[0].list) >= 6 {
+		entry := all.list[0].list
+		for i, to := range []*int{&s.first, &s.last, &s.step} {
+			*to, _ = strconv.Atoi(entry[3+i].text) // 0 if it is none
 		}
+		s.reads = slices.ContainsFunc(entry[2].list, func(flag reply) bool { return flag.text == "readonly" })
 	}
 	if len(c.specs) < 1<<12 {
 		c.specs[name] = s
@@ -150,55 +164,13 @@ func (c *comparison) spec(name string) (s spec, err error) {
 	return s, nil
 }
 
-// decode reads a reply as data: texts, integers, lists and nil.
-func decode(in *bufio.Reader, depth int) (any, error) {
-	head, err := in.ReadSlice('\n')
-	if err != nil {
-		return nil, err
-	}
-	if len(head) < 3 || depth > mostDepth {
-		return nil, errReply
-	}
-	kind, text := head[0], string(head[1:len(head)-2])
-	switch kind {
-	case '+':
-		return text, nil
-	case '-':
-		return nil, errors.New(text)
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case err != nil:
-		return nil, errReply
-	case kind == ':':
-		return n, nil
-	case n < 0:
-		return nil, nil
-	case kind == '$' && n <= 1<<20:
-		b := make([]byte, n+2)
-		_, err := io.ReadFull(in, b)
-		return string(b[:n]), err
-	case kind == '*' && n <= 1<<16:
-		var list []any
-		for range n {
-			v, err := decode(in, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		return list, nil
-	}
-	return nil, errReply
-}
-
 // expiry returns how soon a command makes its key expire; 0 if it does not. A time of the clock counts as soon.
-func expiry(name string, words [][]byte) time.Duration {
+func expiry(name string, words []string) time.Duration {
 	at := func(i int, unit time.Duration) time.Duration {
 		if i >= len(words) {
 			return 0
 		}
-		n, err := strconv.ParseInt(string(words[i]), 10, 64)
+		n, err := strconv.ParseInt(words[i], 10, 64)
 		if err != nil || n <= 0 || n > int64(100*365*24*time.Hour/unit) {
 			return 1
 		}
@@ -213,7 +185,7 @@ func expiry(name string, words [][]byte) time.Duration {
 		return 1
 	case "SET", "GETEX":
 		for i, w := range words {
-			switch strings.ToUpper(string(w)) {
+			switch strings.ToUpper(w) {
 			case "EX":
 				return at(i+1, time.Second)
 			case "PX":
@@ -228,25 +200,16 @@ func expiry(name string, words [][]byte) time.Duration {
 
 // judge compares the digests of the three passes, line by line.
 func (c *comparison) judge(first, second, third []uint64) error {
-	file, err := c.again()
+	lines, err := c.lines()
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	r, err := trace.NewReader(file, trace.Requests, false)
-	if err != nil {
-		return err
-	}
+	defer lines.file.Close()
 	why := map[uint64]string{} // why a key is not judged any more
 	differs := map[uint64]bool{}
-	var rec trace.Record
-	database := "0"
-	for i := 0; i < min(len(first), len(third)); i++ {
-		if _, err := r.Next(&rec); err != nil {
-			return err
-		}
-		l, err := c.line(rec.Key, &database, func([]byte) {})
-		if err != nil {
+	for i := range min(len(first), len(third)) {
+		l, err := lines.next()
+		if l == nil || err != nil {
 			return err
 		}
 		c.d.Lines++
@@ -274,7 +237,7 @@ func (c *comparison) judge(first, second, third []uint64) error {
 			spoil(why, l.keys, expires)
 		}
 		if i < len(second) && first[i] != second[i] {
-			c.differs(i, &l, differs)
+			c.differs(i, l, differs)
 		}
 	}
 	return nil

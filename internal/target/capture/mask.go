@@ -1,13 +1,13 @@
 package capture
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	mathrand "math/rand/v2"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -54,16 +54,7 @@ kn ZUNIONSTORE ZINTERSTORE ZDIFFSTORE
 .n BLMPOP BZMPOP
 `
 
-var maskOf = sync.OnceValue(func() map[string]string {
-	of := map[string]string{}
-	for line := range strings.Lines(maskTable) {
-		words := strings.Fields(line)
-		for i := 1; i < len(words); i++ {
-			of[words[i]] = words[0]
-		}
-	}
-	return of
-})
+var maskOf = sync.OnceValue(func() map[string]string { return table(maskTable) })
 
 // ownWords are arguments that stay: numbers, and words of commands.
 var ownWords = regexp.MustCompile(`(?i)^(\(?[-+]?([0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?|inf)|[0-9]+-[0-9]+|#[0-9]+|[ui][0-9]{1,2}|[-+~=]|EX|PX|EXAT|PXAT|NX|XX|GT|LT|CH|INCR|` +
@@ -73,73 +64,60 @@ var ownWords = regexp.MustCompile(`(?i)^(\(?[-+]?([0-9]+(\.[0-9]*)?(e[-+]?[0-9]+
 // options are the words before the scores of ZADD and GEOADD.
 var options = regexp.MustCompile(`(?i)^(NX|XX|GT|LT|CH|INCR)$`)
 
-// Hide replaces a record's arguments, or says why it must be left out.
-func (m *Mask) Hide(r *Record) (why string) {
-	all := make([][][]byte, len(r.Commands))
-	for i, words := range r.Commands {
-		masked, ok := m.command(words)
+// hide replaces a record's arguments, or says why it must be left out.
+func (m *Mask) hide(r *Record) (why string) {
+	all := make([][]string, len(r.commands))
+	for i, words := range r.commands {
+		name := strings.ToUpper(words[0])
+		hidden, ok := spread(maskOf()[name], words[1:])
 		if !ok {
-			return "not covered by --anonymize: " + clip(strings.ToUpper(string(words[0])))
+			return "not covered by --anonymize: " + clip(name)
 		}
-		all[i] = masked
+		all[i] = slices.Clone(words)
+		for at, w := range words[1:] {
+			if hidden[at] == 'k' {
+				all[i][at+1] = m.text(w)
+			} else if !ownWords.MatchString(w) {
+				return "not covered by --anonymize: " + clip(name)
+			}
+		}
 	}
-	r.Commands = all
+	r.commands = all
 	return ""
 }
 
-// command returns a command with its arguments replaced.
-func (m *Mask) command(words [][]byte) (masked [][]byte, ok bool) {
-	shape, known := maskOf()[strings.ToUpper(string(words[0]))]
-	masked, words = append(masked, words[0]), words[1:]
-	if shape == "-" {
-		return masked, known && len(words) == 0
+// spread returns a letter for each of a command's arguments: k if it is replaced, or a dot.
+func spread(shape string, words []string) (letters string, ok bool) {
+	if shape == "" || shape == "-" {
+		return "", shape != "" && len(words) == 0
 	}
 	first, group, _ := strings.Cut(strings.TrimSuffix(shape, ")"), "(")
-	for at, hidden := 0, 0; known && len(words) > 0; at++ {
-		letter := byte(0)
-		switch {
-		case at < len(first):
-			letter = first[at]
-		case group != "":
-			letter = group[(at-len(first))%len(group)]
-		default:
-			letter = first[len(first)-1]
-		}
-		n := 1
-		switch letter {
-		case 'o':
-			for n = 0; n < len(words) && options.Match(words[n]); n++ {
-			}
-			masked, words = append(masked, words[:n]...), words[n:]
-			continue
-		case 'l':
-			n = len(words)
-			hidden = n - 1
-		case 'n':
-			if hidden, n = 0, len(words); !ownWords.Match(words[0]) {
-				return nil, false
-			}
-			if _, err := fmt.Sscan(string(words[0]), &hidden); err != nil || hidden < 0 || hidden >= n {
-				return nil, false
-			}
-			masked, words, n = append(masked, words[0]), words[1:], n-1
-		case 'k':
-			hidden = 1
-		default:
-			hidden = 0
-		}
-		for i, w := range words[:n] {
-			switch {
-			case i < hidden:
-				w = m.text(w)
-			case !ownWords.Match(w):
-				return nil, false
-			}
-			masked = append(masked, w)
-		}
-		words = words[n:]
+	if group == "" {
+		group = first[len(first)-1:]
 	}
-	return masked, known
+	for next := first; len(letters) < len(words); next = next[1:] {
+		if next == "" {
+			next = group
+		}
+		left := len(words) - len(letters)
+		switch next[0] {
+		case 'o':
+			for ; left > 0 && options.MatchString(words[len(letters)]); left-- {
+				letters += "."
+			}
+		case 'l':
+			letters += strings.Repeat("k", left-1) + "."
+		case 'n':
+			n, err := strconv.Atoi(words[len(letters)])
+			if err != nil || n < 0 || n >= left {
+				return "", false
+			}
+			letters += "." + strings.Repeat("k", n) + strings.Repeat(".", left-1-n)
+		default:
+			letters += next[:1]
+		}
+	}
+	return letters, true
 }
 
 // radix returns how many bytes may stand in the place of one, from the least on; 0 for what stays.
@@ -158,23 +136,19 @@ func radix(c byte) (n int, least byte) {
 }
 
 // text returns a text with its segments replaced.
-func (m *Mask) text(text []byte) []byte {
-	out := bytes.Clone(text)
-	for i := 0; i < len(out); {
-		end := i
-		for ; end < len(out); end++ {
-			if n, _ := radix(out[end]); n == 0 {
-				break
+func (m *Mask) text(text string) string {
+	out := []byte(text)
+	begin := 0
+	for i := range len(out) + 1 {
+		if i < len(out) {
+			if n, _ := radix(out[i]); n > 0 {
+				continue
 			}
 		}
-		if end == i {
-			i++
-			continue
-		}
-		m.segment(out[i:end])
-		i = end
+		m.segment(out[begin:i])
+		begin = i + 1
 	}
-	return out
+	return string(out)
 }
 
 // mostKnown and longestKnown bound the replacements that are kept.
@@ -188,12 +162,9 @@ func (m *Mask) segment(s []byte) {
 		copy(s, is)
 		return
 	}
-	was := ""
-	if len(s) <= longestKnown && len(m.known) < mostKnown {
-		was = string(s)
-	}
+	was := string(s)
 	m.replace(s)
-	if was != "" {
+	if len(s) <= longestKnown && len(m.known) < mostKnown {
 		m.known[was] = string(s)
 	}
 }

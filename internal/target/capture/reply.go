@@ -7,24 +7,93 @@ import (
 	"hash/maphash"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// reply reads replies of RESP2 and digests them so that equal answers have equal digests, whatever order or digits a server chose where it is free to.
+// reply is a reply of RESP2.
 type reply struct {
-	in   *bufio.Reader
-	seed maphash.Seed
-	keep []byte // what a person sees of the reply read last; nil if that is not wanted
-	n    int64  // bytes of it read so far
-	null bool   // the reply, or a reply within, says that something is not there
+	kind byte // as the protocol writes it; '_' for what is not there
+	text string
+	list []reply
 }
 
 const (
-	mostReply = 512 << 20
-	mostKept  = 200 // bytes of a reply that people see
+	mostReply = 256 << 20 // bytes in memory
+	mostKept  = 200       // bytes of a reply that people see
 	mostDepth = 32
 )
+
+// errReply says that a server's bytes are no reply.
+var errReply = errors.New("not a reply of RESP2")
+
+// readReply reads a reply, or one within a reply. It takes what memory it needs from room.
+func readReply(in *bufio.Reader, room *int64, depth int) (r reply, err error) {
+	line, err := in.ReadSlice('\n')
+	switch {
+	case err != nil:
+		return r, err
+	case len(line) < 3 || line[len(line)-2] != '\r' || depth > mostDepth:
+		return r, errReply
+	}
+	r.kind, r.text = line[0], string(line[1:len(line)-2])
+	if strings.IndexByte("+-:", r.kind) >= 0 {
+		return r, nil
+	}
+	size, err := strconv.ParseInt(r.text, 10, 40)
+	if err != nil || size < -1 || r.kind != '$' && r.kind != '*' {
+		return r, errReply
+	}
+	r.text = ""
+	switch *room -= size; {
+	case size < 0:
+		r.kind = '_'
+		return r, nil
+	case *room < 0:
+		return r, fmt.Errorf("a reply of more than %d MiB", mostReply>>20)
+	case r.kind == '$':
+		text := make([]byte, size+2)
+		if _, err := io.ReadFull(in, text); err != nil {
+			return r, err
+		}
+		if r.text = string(text[:size]); string(text[size:]) != "\r\n" {
+			return r, errReply
+		}
+		return r, nil
+	}
+	for range size {
+		*room -= 48 // of the element
+		element, err := readReply(in, room, depth+1)
+		if err != nil {
+			return r, err
+		}
+		r.list = append(r.list, element)
+	}
+	return r, nil
+}
+
+// missing reports whether the reply, or a reply within, says that something is not there.
+func (r reply) missing() bool { return r.kind == '_' || slices.ContainsFunc(r.list, reply.missing) }
+
+// String returns what a person sees of a reply.
+func (r reply) String() string {
+	switch r.kind {
+	case '_':
+		return "(nil)"
+	case '*':
+		b := "["
+		for _, e := range r.list {
+			if b += " " + e.String(); len(b) > mostKept {
+				break
+			}
+		}
+		return b
+	case '-':
+		return "(error) " + strconv.Quote(r.text[:min(len(r.text), mostKept)])
+	}
+	return strconv.Quote(r.text[:min(len(r.text), mostKept)])
+}
 
 // Shapes of replies whose parts may come in any order, or hold numbers.
 type shape uint8
@@ -38,7 +107,7 @@ const (
 )
 
 // shapeOf returns the shape of a command's reply.
-func shapeOf(name string, words [][]byte) shape {
+func shapeOf(name string, words []string) shape {
 	switch name {
 	case "SMEMBERS", "SINTER", "SUNION", "SDIFF", "KEYS", "HKEYS", "HVALS", "PUBSUB":
 		return unordered
@@ -47,147 +116,56 @@ func shapeOf(name string, words [][]byte) shape {
 	case "ZSCORE", "ZINCRBY", "INCRBYFLOAT", "HINCRBYFLOAT", "GEODIST", "ZMSCORE":
 		return number
 	case "ZADD":
-		if hasWord(words[1:], "INCR") {
+		if hasWord(words, "INCR") {
 			return number
 		}
 	case "ZPOPMIN", "ZPOPMAX":
 		return scored
 	case "ZRANGE", "ZREVRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE", "ZUNION", "ZINTER", "ZDIFF":
-		if hasWord(words[1:], "WITHSCORES") {
+		if hasWord(words, "WITHSCORES") {
 			return scored
 		}
 	}
 	return inOrder
 }
 
-// errReply says that a server's bytes are no reply.
-var errReply = errors.New("not a reply of RESP2")
-
-// next reads a reply and returns its digest.
-func (r *reply) next(s shape) (uint64, error) {
-	r.n, r.null = 0, false
-	return r.value(s, 0)
-}
-
-func (r *reply) value(s shape, depth int) (uint64, error) {
-	line, err := r.in.ReadSlice('\n')
-	switch {
-	case err != nil:
-		return 0, err
-	case len(line) < 3 || line[len(line)-2] != '\r' || depth > mostDepth:
-		return 0, errReply
-	}
-	if r.n += int64(len(line)); r.n > mostReply {
-		return 0, fmt.Errorf("a reply of more than %d MiB", mostReply>>20)
-	}
-	kind, text := line[0], line[1:len(line)-2]
-	switch kind {
+// digest digests a reply so that equal answers have equal digests, whatever order or digits a server chose where it is free to.
+func (r reply) digest(seed maphash.Seed, s shape) uint64 {
+	text := r.text
+	switch r.kind {
+	case '*':
+		sum := uint64(len(r.list))
+		for i := 0; i < len(r.list); i++ {
+			of := inOrder
+			if s == number || s == scored && i%2 == 1 {
+				of = number
+			}
+			d := r.list[i].digest(seed, of)
+			switch {
+			case s == pairs && i+1 < len(r.list):
+				i++
+				sum += mix(mix(7, d), r.list[i].digest(seed, inOrder))
+			case s == unordered:
+				sum += mix(7, d)
+			default:
+				sum = mix(sum, d)
+			}
+		}
+		return mix('*', sum)
 	case '-':
-		r.show("(error) ", text)
-		word, _, _ := strings.Cut(string(text), " ")
-		return r.digest('-', []byte(word)), nil
-	case '+', ':':
-		r.show("", text)
-		return r.digest(kind, text), nil
-	}
-	size, err := strconv.ParseInt(string(text), 10, 40)
-	if err != nil || size < -1 || kind != '$' && kind != '*' {
-		return 0, errReply
-	}
-	if size < 0 {
-		r.null = true
-		r.show("(nil)", nil)
-		return r.digest('_', nil), nil
-	}
-	if kind == '$' {
-		return r.bulk(size, s)
-	}
-	return r.array(size, s, depth)
-}
-
-// bulk reads a text of a size.
-func (r *reply) bulk(size int64, s shape) (uint64, error) {
-	if r.n += size; r.n > mostReply {
-		return 0, fmt.Errorf("a reply of more than %d MiB", mostReply>>20)
-	}
-	var h maphash.Hash
-	h.SetSeed(r.seed)
-	_ = h.WriteByte('$') // a hash never fails
-	var head [64]byte
-	if size <= int64(len(head)) {
-		if _, err := io.ReadFull(r.in, head[:size]); err != nil {
-			return 0, err
-		}
-		r.show("", head[:size])
-		if x, err := strconv.ParseFloat(string(head[:size]), 64); s == number && err == nil {
-			_, _ = h.WriteString(strconv.FormatUint(math.Float64bits(x), 16))
-		} else {
-			_, _ = h.Write(head[:size])
-		}
-	} else {
-		first, _ := r.in.Peek(int(min(size, mostKept)))
-		r.show("", first)
-		if _, err := io.CopyN(&h, r.in, size); err != nil {
-			return 0, err
+		text, _, _ = strings.Cut(text, " ")
+	case '$':
+		if s == number && len(text) <= 64 {
+			if x, err := strconv.ParseFloat(text, 64); err == nil {
+				text = strconv.FormatUint(math.Float64bits(x), 16)
+			}
 		}
 	}
-	if end, err := r.in.Peek(2); err != nil || string(end) != "\r\n" {
-		return 0, errors.Join(errReply, err)
-	}
-	_, _ = r.in.Discard(2) // it is there
-	return h.Sum64(), nil
-}
-
-// array reads elements.
-func (r *reply) array(size int64, s shape, depth int) (uint64, error) {
-	r.show("[", nil)
-	sum, field := uint64(size), uint64(0)
-	for i := range size {
-		of := inOrder
-		if s == number || s == scored && i%2 == 1 {
-			of = number
-		}
-		d, err := r.value(of, depth+1)
-		switch {
-		case err != nil:
-			return 0, err
-		case s == unordered:
-			sum += mix(7, d)
-		case s == pairs && i%2 == 0:
-			field = d
-		case s == pairs:
-			sum += mix(mix(7, field), d)
-		default:
-			sum = mix(sum, d)
-		}
-	}
-	return mix('*', sum), nil
+	return mix(uint64(r.kind), maphash.String(seed, text))
 }
 
 // mix folds a digest into another, in order.
 func mix(a, b uint64) uint64 {
 	x := (a ^ b*0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93
 	return x ^ x>>32
-}
-
-func (r *reply) digest(kind byte, text []byte) uint64 {
-	var h maphash.Hash
-	h.SetSeed(r.seed)
-	_ = h.WriteByte(kind)
-	_, _ = h.Write(text)
-	return h.Sum64()
-}
-
-// show keeps a part of a reply for people.
-func (r *reply) show(lead string, text []byte) {
-	if r.keep == nil || len(r.keep) > mostKept {
-		return
-	}
-	if len(r.keep) > 0 {
-		r.keep = append(r.keep, ' ')
-	}
-	r.keep = append(r.keep, lead...)
-	if text != nil {
-		r.keep = strconv.AppendQuote(r.keep, string(text[:min(len(text), mostKept)]))
-	}
 }
