@@ -290,7 +290,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	cached := begin(t, briefCache)
 	require.Empty(t, cached.result(60 * time.Second).Phase["read"].Notes) // hits in a cache bring no bytes
 	writers := begin(t, briefWriters)
-	writers.result(60 * time.Second)
+	writers.whole()
 	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out), decode(t, cached.out),
 		decode(t, writers.out), decode(t, syncs.out))
 

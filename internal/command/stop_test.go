@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // closedPlan is a closed load of gets, on built-in nodes unless there are others.
@@ -136,7 +138,7 @@ func TestCtrlCAfterSilence(t *testing.T) {
 	const silence = 2 * time.Second
 	server := beginTarget(t)
 	l := begin(t, closedPlan, "-var", nodes(server.addr))
-	l.underWay()
+	l.until(func() bool { return l.acknowledged(runner.Local, driver.Get) > 40 }) // ten of each session
 	send(server.process, syscall.SIGSTOP)
 	time.Sleep(silence)
 	l.signal(syscall.SIGINT)

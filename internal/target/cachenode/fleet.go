@@ -162,8 +162,10 @@ func (f *Fleet) End(ctx context.Context, node int) error {
 	return nil
 }
 
-// Restart kills a node that is not gone, and starts it again at its address, empty.
+// Restart kills a node that is not gone, and starts it again at its address, empty. Once begun, it goes on when ctx ends: what comes next needs the node.
 func (f *Fleet) Restart(ctx context.Context, node int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
 	if err := f.End(ctx, node); err != nil {
 		return err
 	}
@@ -178,8 +180,6 @@ func (f *Fleet) Restart(ctx context.Context, node int) error {
 	f.mu.Lock()
 	f.nodes[node] = c
 	f.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	if err := c.awaitReady(ctx); err != nil || !f.introduces.Load() {
 		return err
 	}
