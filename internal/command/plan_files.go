@@ -95,7 +95,7 @@ func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, erro
 			says += []string{"; left out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", is.LeftOut[name], dialect.Printable(name))
 		}
 		for i, name := range is.Unused {
-			says += []string{"; columns not used: ", ", "}[min(i, 1)] + dialect.Printable(name)
+			says += []string{"; fields not used: ", ", "}[min(i, 1)] + dialect.Printable(name)
 		}
 		return finding{sum: is.SHA256, says: says, facts: facts, err: err}
 	})

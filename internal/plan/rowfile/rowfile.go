@@ -249,14 +249,21 @@ func (r *Reader) name() error {
 	}
 	r.unused = nil
 	for c, f := range r.all {
-		if !slices.Contains(r.columns, c) && len(r.unused) < mostUnused {
-			r.unused = append(r.unused, string(f.text[:min(len(f.text), 40)]))
+		if !slices.Contains(r.columns, c) {
+			r.leave(f.text)
 		}
 	}
 	return nil
 }
 
-// Unused names columns of a CSV that are read into no field, up to 10 of them.
+// leave notes a name that is read into no field.
+func (r *Reader) leave(name []byte) {
+	if name = name[:min(len(name), 40)]; len(r.unused) < mostUnused && !slices.Contains(r.unused, string(name)) {
+		r.unused = append(r.unused, string(name))
+	}
+}
+
+// Unused names columns or JSON fields that are read into no field, up to 10 of them.
 func (r *Reader) Unused() []string { return r.unused }
 
 // split splits a record of CSV into fields.
@@ -329,13 +336,11 @@ func (r *Reader) object() error {
 		name := r.unescape(r.raw[i+1 : end-1])
 		i = space(r.raw, space(r.raw, end)+1) // after the colon
 		end = valueEnd(r.raw, i)
-		for k, n := range r.names {
-			if string(name) != n {
-				continue
-			}
-			if err := r.take(k, i, end); err != nil {
-				return err
-			}
+		k := slices.Index(r.names, string(name))
+		if k < 0 {
+			r.leave(name)
+		} else if err := r.take(k, i, end); err != nil {
+			return err
 		}
 		i = end
 	}
@@ -349,6 +354,9 @@ func (r *Reader) object() error {
 
 // take sets a field to a value of the object.
 func (r *Reader) take(k, from, to int) error {
+	if r.got[k].at > 0 {
+		return r.wrong(from, fmt.Sprintf("field %q is there twice", r.names[k]))
+	}
 	r.got[k] = field{at: from}
 	switch c := r.raw[from]; {
 	case c == 'n': // null

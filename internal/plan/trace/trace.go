@@ -276,7 +276,7 @@ type Facts struct {
 	Verbs   [driver.NumVerbs]int64
 	Ops     map[string]int64 // lines by the trace's name for the op, for lines that are ops
 	LeftOut map[string]int64 // the same for other lines
-	Unused  []string         // columns that mean nothing here
+	Unused  []string         // fields that mean nothing here
 }
 
 // Read reads all of a trace and returns facts about it; timed says whether times matter.
