@@ -1,15 +1,24 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/fleet/coord"
+	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/drivers/log"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 func newLog() *cobra.Command {
@@ -28,50 +37,110 @@ file, so copy it if you want to keep it. Exit codes: 0 the log is whole, 1 it is
 		Example: "  loadgen log inspect ~/.local/state/loadgen/logs/wal-w0.pmlog",
 		Args:    one("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return lookAt(args[0], func(c *log.Contents) { showLog(cmd.OutOrStdout(), args[0], c) })
+			return lookAt(args[0], func(c *log.Contents) error {
+				showLog(cmd.OutOrStdout(), args[0], c)
+				return nil
+			})
 		},
 	}
 }
 
 func newVerifyLog() *cobra.Command {
 	var expected uint64
+	var run string
+	var flags runFlags
 	c := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check that a log file is whole",
 		Long: `Check that a log file is whole: that no record of it is damaged, and that no entry of a session is missing between others. A record that was
-begun but not completed is what a crash leaves, not damage. The file cannot say how far the log should reach: give the number of acknowledged
-entries with --expect, and fewer are damage. Without it, the log is whole as far as it reaches.
+begun but not completed is what a crash leaves, not damage. The file cannot say how far the log should reach: name the run that wrote it with --run,
+or give the number of acknowledged entries with --expect, and fewer are damage. With neither, the log is whole as far as it reaches.
 
 The file is only read. A file that is in use is refused. Exit codes: 0 the log is whole, 1 it is damaged or has gaps, 6 it could not be read.`,
-		Example: "  loadgen log verify ~/.local/state/loadgen/logs/wal-w0.pmlog",
+		Example: "  loadgen log verify ~/.local/state/loadgen/logs/wal-w0.pmlog --run last",
 		Args:    one("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return lookAt(args[0], func(c *log.Contents) {
-				w, reach := cmd.OutOrStdout(), " as far as it reaches"
-				if cmd.Flag("expect").Changed {
+			return lookAt(args[0], func(c *log.Contents) error {
+				w, reach := cmd.OutOrStdout(), ""
+				switch {
+				case run != "":
+					if err := expectOf(&flags, run, args[0], c); err != nil {
+						return failed("what run %s wrote to %s: %w", run, args[0], err)
+					}
+				case cmd.Flag("expect").Changed:
 					c.Expect(expected)
-					reach = ""
+				default:
+					reach = " as far as it reaches"
 				}
 				if c.Whole() {
-					fmt.Fprintf(w, "%s: whole%s, %s entries\n", args[0], reach, quantity.Thousands(c.Held()))
-					return
+					fmt.Fprintf(w, "%s: whole%s, %s entries%s\n", args[0], reach, quantity.Thousands(c.Held()), badCopy(c))
+					return nil
 				}
 				fmt.Fprintf(w, "%s: not whole, %s entries\n", args[0], quantity.Thousands(c.Held()))
 				findings(w, c)
+				return nil
 			})
 		},
 	}
 	c.Flags().Uint64Var(&expected, "expect", 0, "take fewer than `N` entries as damage")
+	c.Flags().StringVar(&run, "run", "", "take it as damage if entries are missing that `RUN` had acknowledged")
+	c.Flags().StringVar(&flags.runs, "runs", "", "look for the run in `DIR` (default: in the user's state directory)")
+	c.MarkFlagsMutuallyExclusive("expect", "run")
 	return c
 }
 
+// logName is the name of a log that all of a worker's sessions share: its target's, and the worker's number.
+var logName = regexp.MustCompile(`^(.+)-w([0-9]{1,6})\.pmlog$`)
+
+// expectOf takes it as damage if the log lacks entries that a run's snapshots acknowledge.
+func expectOf(flags *runFlags, text, path string, c *log.Contents) error {
+	name := logName.FindStringSubmatch(filepath.Base(path))
+	if name == nil || c.Reused() {
+		return errors.New("its snapshots tell that of a file TARGET-wN.pmlog that all of a worker's sessions append to, and that was never cleared: for others write --expect")
+	}
+	root, err := flags.root()
+	if err != nil {
+		return err
+	}
+	id, err := runNamed(root, text)
+	if err != nil {
+		return err
+	}
+	canonical, err := rundir.Plan(root, id)
+	if err != nil {
+		return err
+	}
+	p, err := plan.Decode(canonical, drivers.All())
+	if err != nil {
+		return err
+	}
+	number, _ := strconv.Atoi(name[2])
+	written, err := coord.Acknowledged(func(f func(worker, record []byte) error) error { return rundir.Records(root, id, f) }, number)
+	if torn := (*rundir.TornError)(nil); err != nil && !errors.As(err, &torn) { // the run's own end may be torn, as the log's
+		return err
+	}
+	said := false
+	for _, ph := range p.Phases {
+		if n := written[ph.Name]; n > 0 && ph.Target == name[1] {
+			c.ExpectOf(engine.EpochOf(id, ph.Name), n, ph.Name)
+			said = true
+		}
+	}
+	if !said {
+		return errors.New("its snapshots acknowledge no entry of it")
+	}
+	return nil
+}
+
 // lookAt shows a log, and returns an exit code if it is damaged or has gaps.
-func lookAt(path string, show func(c *log.Contents)) error {
+func lookAt(path string, show func(c *log.Contents) error) error {
 	c, err := log.Inspect(path)
 	if err != nil {
 		return failed("%w", err)
 	}
-	show(c)
+	if err := show(c); err != nil {
+		return err
+	}
 	if !c.Whole() {
 		return &exitError{code: exit.Assert}
 	}

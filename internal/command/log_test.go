@@ -234,6 +234,7 @@ func TestLogsOfAKilledRun(t *testing.T) {
 			l := begin(t, of.Replace(slowLog), "--log-root", root)
 			path := filepath.Join(root, "wal-w0.pmlog")
 			l.writes(path, c.late, 8)
+			l.until(func() bool { return len(l.snapshots()) > 0 })
 			look := func(what string, args ...string) (code int, says string) {
 				p := start(t, command(t, append([]string{"log", what, path}, args...)...))
 				return p.wait(60 * time.Second), p.stdout.String() + p.stderr.String()
@@ -263,10 +264,17 @@ func TestLogsOfAKilledRun(t *testing.T) {
 			require.Equal(t, exit.Assert, code, says)
 			require.Regexp(t, `1 of \d+ acknowledged entries are not there; the log ends at byte \d+`, says)
 			require.Equal(t, before, stateOf(t, root))
+			byRun := []string{"--run", "last", "--runs", l.runs} // what its snapshots acknowledge
+			code, says = look("verify", byRun...)
+			require.Equal(t, c.layout == "array", code == exit.Failed, says)
+			require.Contains(t, says, map[bool]string{true: "never cleared: for others write --expect", false: ": whole, "}[c.layout == "array"])
 			for off := int64(3); off < 8 && c.layout == "channel"; off++ { // the epoch in the first stamp
 				flipBit(t, path, off)
-				code, says = look("verify", "--expect", strconv.Itoa(n))
-				require.Equal(t, exit.Assert, code, says)
+				for _, flags := range [][]string{byRun, {"--expect", strconv.Itoa(n)}} {
+					code, says = look("verify", flags...)
+					require.Equal(t, exit.Assert, code, says)
+					require.Contains(t, says, "are not there; the log ends at byte")
+				}
 				flipBit(t, path, off)
 			}
 			for range 2 { // there and back

@@ -415,17 +415,19 @@ func TestOnlyAKernelExcusesALateStart(t *testing.T) {
 func (l *load) underWay() {
 	l.t.Helper()
 	l.until(func() bool {
-		logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
-		require.NoError(l.t, err)
-		for _, path := range logs {
-			for _, s := range readSnapshots(l.t, path) {
-				if s.Step == 1 {
-					return true
-				}
-			}
-		}
-		return false
+		return slices.ContainsFunc(l.snapshots(), func(s measure.Snapshot) bool { return s.Step == 1 })
 	})
+}
+
+// snapshots returns those of all runs so far.
+func (l *load) snapshots() (all []measure.Snapshot) {
+	l.t.Helper()
+	logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
+	require.NoError(l.t, err)
+	for _, path := range logs {
+		all = append(all, readSnapshots(l.t, path)...)
+	}
+	return all
 }
 
 // readSnapshots returns the snapshots in a log that may be growing.

@@ -163,3 +163,31 @@ func TestAGarbledLengthIsNoEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, all[:4], got)
 }
+
+// TestNoFlippedBitPassesForARecord of Mashona: it is refused, records are missing, or it is where it says nothing.
+func TestNoFlippedBitPassesForARecord(t *testing.T) {
+	for _, o := range []MashonaOptions{{}, {Relaxed: true}} {
+		m := &pmemtest.Memory{Bytes: make([]byte, 512)}
+		l, err := CreateMashona(m, o)
+		require.NoError(t, err)
+		for n := range 5 {
+			require.NoError(t, l.Append(bytes.Repeat([]byte{byte(n)}, 20+9*n)))
+		}
+		want, err := mashonas{l}.items()
+		require.NoError(t, err)
+		for bit := range 8 * (l.end + 8) {
+			image := &pmemtest.Memory{Bytes: bytes.Clone(m.Bytes)}
+			image.Bytes[bit/8] ^= 1 << (bit % 8)
+			l, err := OpenMashona(image)
+			if errors.Is(err, ErrCorrupt) {
+				continue
+			}
+			require.NoError(t, err)
+			got, err := mashonas{l}.items()
+			require.NoError(t, err)
+			if len(got) >= len(want) {
+				require.Equal(t, want, got, "%+v, bit %d", o, bit)
+			}
+		}
+	}
+}

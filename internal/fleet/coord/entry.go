@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // entry records something the coordinator did or heard. Entries are kept among the workers' snapshots, in order, so that a run whose coordinator was
@@ -181,4 +182,34 @@ func (e *finalEntry) final() *worker.Final {
 		m.Seconds, m.Host = e.MachineSeconds, e.MachineHost
 	}
 	return f
+}
+
+// Acknowledged returns how many entries of logs the run's worker number i has reported as written, by phase, in a run that may have been killed.
+func Acknowledged(records func(f func(worker, record []byte) error) error, i int) (map[string]uint64, error) {
+	name, phases, written := "", map[int]string{}, map[string]uint64{}
+	var snap measure.Snapshot
+	return written, records(func(worker, record []byte) error {
+		if len(worker) > 0 {
+			if string(worker) != name {
+				return nil
+			}
+			_, err := snap.Decode(record)
+			for _, v := range []driver.Verb{driver.Append, driver.Write} {
+				if op := snap.Delta.Ops[v]; err == nil && op != nil {
+					written[phases[snap.Step]] += op.Outcomes[driver.OK]
+				}
+			}
+			return err
+		}
+		e, err := readEntry(record)
+		switch {
+		case e.Begin != nil && i < len(e.Begin.Fleet):
+			name = e.Begin.Fleet[i].Name
+		case e.Member != nil && e.Member.Index == i:
+			return fmt.Errorf("worker %s took the place of %s, and has files of its own", e.Member.Is.Name, name)
+		case e.Step != nil:
+			phases[e.Step.Step.Seq] = e.Step.Step.Phase
+		}
+		return err
+	})
 }

@@ -500,7 +500,7 @@ func TestWhatAStoreIsTold(t *testing.T) {
 	} {
 		got := d.sites[i]
 		epochs[got.Epoch] = true
-		require.Equal(t, epochOf("r1", steps[i].Phase), got.Epoch)
+		require.Equal(t, EpochOf("r1", steps[i].Phase), got.Epoch)
 		got.Epoch, got.Memory, got.Wrote = 0, nil, nil
 		require.Equal(t, want, got)
 	}

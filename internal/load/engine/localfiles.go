@@ -77,7 +77,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	}
 	site := localfile.Site{
 		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Sessions: g.phase.Sessions(), Fresh: fresh, Had: of.had, Held: of.held[g.phase.Dataset],
-		Epoch:  epochOf(e.run.RunID, g.phase.Name),
+		Epoch:  EpochOf(e.run.RunID, g.phase.Name),
 		Value:  value,
 		Sizes:  sizes,
 		Memory: available,
@@ -127,8 +127,8 @@ func (e *Engine) localBytes() (sum int64) {
 // available returns how much memory this process may still take.
 func available() int64 { return machine.Available(os.DirFS("/")) }
 
-// epochOf returns a number that tells a phase of a run from all others.
-func epochOf(runID, phase string) uint64 {
+// EpochOf returns a number that tells what a phase of a run writes to files from what all others write.
+func EpochOf(runID, phase string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\n%s", runID, phase)
 	return h.Sum64()

@@ -73,18 +73,37 @@ func (c *Contents) Held() (n uint64) {
 }
 
 // Expect takes it as damage if fewer entries are there than were acknowledged: nothing in a file says how far it should reach.
-func (c *Contents) Expect(acknowledged uint64) {
-	if held := c.Held(); held < acknowledged {
-		c.Damage.add(acknowledged-held, "%d of %d acknowledged entries are not there; the log ends at byte %d", acknowledged-held, acknowledged, c.End)
+func (c *Contents) Expect(acknowledged uint64) { c.lacks(c.Held(), acknowledged, "") }
+
+// ExpectOf is Expect for the entries of one epoch, of which the lowest 40 bits count.
+func (c *Contents) ExpectOf(epoch, acknowledged uint64, phase string) {
+	held := uint64(0)
+	for _, e := range c.Epochs {
+		if e.ID == epochOf(epoch) {
+			held = e.Entries
+		}
+	}
+	c.lacks(held, acknowledged, fmt.Sprintf(" of phase %q", phase))
+}
+
+func (c *Contents) lacks(held, acknowledged uint64, of string) {
+	if held < acknowledged {
+		c.Damage.add(acknowledged-held, "%d of %d acknowledged entries%s are not there; the log ends at byte %d", acknowledged-held, acknowledged, of, c.End)
 	}
 }
 
-// tooTorn takes it as damage if more slots of an array are torn than its sessions can have: a session writes one at a time.
+// Reused reports whether entries may have given their room to later ones: then no number of acknowledged entries says how many must be there.
+func (c *Contents) Reused() bool { return c.Layout == layoutArray || c.Cleared > 1 }
+
+// tooTorn takes it as damage if more slots of an array are torn than its sessions can have, or earlier ones: a session writes one at a time, in turn.
 func (c *Contents) tooTorn() {
 	sessions := 0
 	for _, e := range c.Epochs {
 		for _, s := range e.Sessions {
 			sessions = max(sessions, s.Session+1)
+			if missing := s.Highest - s.Lowest + 1 - s.Entries; c.Found.Torn > 0 && missing > 0 && len(c.Epochs) == 1 {
+				c.Damage.add(missing, "a slot is torn, and its session %d has gone on to entry %d", s.Session, s.Highest)
+			}
 		}
 	}
 	if torn := c.Found.Torn; sessions > 0 && torn > sessions {
@@ -304,7 +323,10 @@ func (c *Contents) entries(next func() ([]byte, error)) error {
 		}
 		s := sessions[key{id, m.session()}]
 		if s == nil {
-			s = &SessionEntries{Session: m.session(), Lowest: m.number(), Highest: m.number() - 1}
+			s = &SessionEntries{Session: m.session(), Lowest: m.number()}
+			if c.Reused() {
+				s.Highest = m.number() - 1
+			}
 			sessions[key{id, m.session()}], e.Sessions = s, append(e.Sessions, s)
 		}
 		e.Entries++

@@ -604,6 +604,60 @@ func TestAFlippedBitSpoilsOneEntry(t *testing.T) {
 	}
 }
 
+// TestAFlippedBitOfEachByteIsSeen in small logs that a kill has left, or nothing protects it: padding, what later entries have replaced, an array's last entry,
+// and the filling of a channel's entries but for the last one's.
+func TestAFlippedBitOfEachByteIsSeen(t *testing.T) {
+	const entries, size, keys = 6, 40, 4
+	copies := [][2]int{{0, 128}, {4096, 4096 + 128}}
+	for layout, parts := range map[string][2][][2]int{ // the bytes of the log and of its side file in which each flip is seen
+		layoutAppend: {append(copies, [][2]int{{8192, 8192 + 64}, {8256, 8256 + 64}, {8320, 8320 + 64}, {8384, 8384 + 64}, {8448, 8448 + 64}, {8512, 8512 + 64}}...)},
+		// Slots have two copies of 64 bytes, written in turn, the second one first: entry 5 is in the first one of slot 0.
+		layoutArray:   {append(copies, [][2]int{{8192, 8256}, {8512, 8576}, {8640, 8704}}...)},
+		layoutChannel: {{{0, 16}, {40, 56}, {80, 96}, {120, 136}, {160, 176}, {200, 240}}, append(copies, [2]int{8192 + 64, 8192 + 64 + 24})},
+	} {
+		at := siteOf(t, 1)
+		at.Value.Size, at.Keys = size, keys
+		s := open(t, config(t, func(c *Config) { c.Layout, c.FileSize = layout, 16<<10 }), at)
+		require.NoError(t, do(s.sessions[0], driver.Append, entries, 0))
+		path := filepath.Join(t.TempDir(), "wal-w0.pmlog")
+		held := uint64(entries)
+		if layout == layoutArray {
+			held = keys
+		}
+		flipped := func(name string, b []byte, off, bit int) (seen bool) {
+			b[off] ^= 1 << bit
+			require.NoError(t, os.WriteFile(name, b, 0o600))
+			b[off] ^= 1 << bit
+			c, err := Inspect(path)
+			if err == nil {
+				c.Expect(held)
+			}
+			return err != nil || !c.Whole() || c.Wrong[0] != nil || c.Wrong[1] != nil
+		}
+		var files [2][]byte
+		for i, name := range []string{s.files[0].name, sideName(s.files[0].name)} {
+			b, err := os.ReadFile(s.path(name))
+			if i == 0 || layout == layoutChannel {
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile([]string{path, sideName(path)}[i], b, 0o600))
+			}
+			files[i] = b
+		}
+		for i, b := range files {
+			name := []string{path, sideName(path)}[i]
+			for off := range b {
+				inside := slices.ContainsFunc(parts[i], func(p [2]int) bool { return p[0] <= off && off < p[1] })
+				if bit := off % 7; inside || off%61 == 0 {
+					require.Equal(t, inside, flipped(name, b, off, bit), "%s, bit %d of byte %d of %s", layout, bit, off, name)
+				}
+			}
+			if b != nil {
+				require.NoError(t, os.WriteFile(name, b, 0o600))
+			}
+		}
+	}
+}
+
 // TestFailureIsFinal truncates the file below a session: its op fails, later ones do, and what was acknowledged before cannot be verified.
 func TestFailureIsFinal(t *testing.T) {
 	s := open(t, config(t, func(c *Config) { c.Sync = string(pmem.Msync) }), siteOf(t, 1))
