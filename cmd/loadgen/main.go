@@ -1,10 +1,6 @@
 // Loadgen drives load, planned in HCL, against caches, databases, web servers and log files. It reports throughput and latency.
 package main
 
-import (
-	"os"
+import "github.com/loadgen/loadgen/pkg/loadgen"
 
-	"github.com/loadgen/loadgen/internal/command"
-)
-
-func main() { os.Exit(command.Main(os.Args[1:])) }
+func main() { loadgen.Main() }

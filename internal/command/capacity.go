@@ -58,8 +58,13 @@ type quickFlags struct {
 	duration time.Duration
 }
 
-func newCapacity() *cobra.Command {
-	flags := &quickFlags{command: "capacity"}
+// quickly returns the flags of a command that finds drivers in known.
+func quickly(command string, known *drivers.Set) *quickFlags {
+	return &quickFlags{command: command, runFlags: *runsOf(known)}
+}
+
+func newCapacity(known *drivers.Set) *cobra.Command {
+	flags := quickly("capacity", known)
 	c := &cobra.Command{
 		Use:   "capacity URL|HOST:PORT",
 		Short: "Find the largest rate that a server holds",
@@ -86,8 +91,8 @@ that holds other keys or is in use. Ctrl-C ends the search and says what it has 
 	return c
 }
 
-func newBench() *cobra.Command {
-	flags := &quickFlags{command: "bench"}
+func newBench(known *drivers.Set) *cobra.Command {
+	flags := quickly("bench", known)
 	c := &cobra.Command{
 		Use:   "bench URL|HOST:PORT",
 		Short: "Put one load on a server",
@@ -248,7 +253,7 @@ func slowed(p *plan.Plan, result *run.Run) (again bool) {
 func (f *quickFlags) read(text []byte) *planText {
 	name := "the plan for " + f.command
 	t := &planText{path: name, named: newNamedFiles("."), sources: map[string][]byte{name: text}}
-	t.file, t.diags = plan.Parse(text, name, drivers.All())
+	t.file, t.diags = plan.Parse(text, name, f.known.All)
 	return t
 }
 

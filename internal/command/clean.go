@@ -17,8 +17,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-func newClean() *cobra.Command {
-	flags, yes := &quickFlags{command: "clean"}, false
+func newClean(known *drivers.Set) *cobra.Command {
+	flags, yes := quickly("clean", known), false
 	c := &cobra.Command{
 		Use:   "clean RUN",
 		Short: "Delete the keys that a run has left behind",
@@ -37,7 +37,7 @@ Another may have written an imported run, so the command names the servers and k
 			if err != nil {
 				return failed("%w", err)
 			}
-			p, err := plan.Decode(canonical, drivers.All())
+			p, err := plan.Decode(canonical, known.All)
 			if err != nil {
 				return failed("run %s: %w", args[0], err)
 			}

@@ -66,9 +66,9 @@ For every new shell, add that line to ~/.bashrc, ~/.zshrc (after compinit) or ~/
 
 // complete adds completion to a command and those below it: arguments, by their names in the usage line, and flags that take one of a few words.
 // Completion ignores errors, which the command itself will report.
-func complete(c *cobra.Command) {
+func complete(c *cobra.Command, known *drivers.Set) {
 	for _, sub := range c.Commands() {
-		complete(sub)
+		complete(sub, known)
 	}
 	switch {
 	case strings.Contains(c.Use, "PLAN.hcl"):
@@ -77,8 +77,8 @@ func complete(c *cobra.Command) {
 		c.ValidArgsFunction = completeRuns
 	}
 	for name, f := range map[string]cobra.CompletionFunc{
-		"variant":        completeVariants,
-		"driver":         oneOf(starters()...),
+		"variant":        completeVariants(known),
+		"driver":         oneOf(known.Names()...),
 		"progress":       oneOf(progressForms[:]...),
 		"on-worker-loss": oneOf("continue", "abort", "replace"),
 		"protocol":       oneOf("resp", "memcached", "hydra"),
@@ -129,26 +129,28 @@ func completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 }
 
 // completeVariants offers the variants of the plan on the command line.
-func completeVariants(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeVariants(known *drivers.Set) cobra.CompletionFunc {
 	const how = cobra.ShellCompDirectiveNoFileComp
-	if len(args) == 0 {
-		return nil, how
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, how
+		}
+		src, err := safefile.Read(args[0], dialect.MaxSource)
+		if err != nil {
+			return nil, how
+		}
+		file, diags := plan.Parse(src, args[0], known.All)
+		if file == nil || diags.HasErrors() {
+			return nil, how
+		}
+		x, more := file.Experiment()
+		if x == nil || more.HasErrors() {
+			return nil, how
+		}
+		var names []string
+		for _, v := range x.Variants {
+			names = append(names, v.Name)
+		}
+		return names, how
 	}
-	src, err := safefile.Read(args[0], dialect.MaxSource)
-	if err != nil {
-		return nil, how
-	}
-	file, diags := plan.Parse(src, args[0], drivers.All())
-	if file == nil || diags.HasErrors() {
-		return nil, how
-	}
-	x, more := file.Experiment()
-	if x == nil || more.HasErrors() {
-		return nil, how
-	}
-	var names []string
-	for _, v := range x.Variants {
-		names = append(names, v.Name)
-	}
-	return names, how
 }

@@ -34,7 +34,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-func newCoordinator() *cobra.Command { return group("coordinator", "Run plans", newRun()) }
+func newCoordinator(known *drivers.Set) *cobra.Command {
+	return group("coordinator", "Run plans", newRun(known))
+}
 
 // runFlags are the flags of coordinator run.
 type runFlags struct {
@@ -68,8 +70,13 @@ type runFlags struct {
 	allowed hooks
 }
 
-func newRun() *cobra.Command {
-	var flags runFlags
+// runsOf returns the flags of a command that finds drivers in known.
+func runsOf(known *drivers.Set) *runFlags {
+	return &runFlags{planFlags: planFlags{known: known}, loops: loopFlags{known: known}}
+}
+
+func newRun(known *drivers.Set) *cobra.Command {
+	flags := runsOf(known)
 	c := &cobra.Command{
 		Use:   "run PLAN.hcl",
 		Short: "Run a plan and report",
@@ -293,7 +300,7 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 	t.Latencies = func(x *run.Experiment) expr.Latencies {
 		src = timeline.Source{Study: timeline.NewStudy(x)}
 		if f.report != "" || len(t.Charts) > 0 {
-			src = loadStudy(cfg.Root, x, words)
+			src = loadStudy(f.known, cfg.Root, x, words)
 		}
 		return src.Study.Latency
 	}
@@ -338,7 +345,7 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	cfg := runner.Config{
 		Samples: keepSamples,
 		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Restart: f.restart, Timeout: f.timeout, Page: f.page.door(), Push: f.receiver, OnWorkerLoss: f.fleet.onLoss,
-		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
+		Allowed: f.allowed, Means: f.means(), Protocol: f.known.Protocol, Words: words,
 		Environment: func() machine.Environment { return machine.Read(os.DirFS("/")) }, Halves: f.loops.halves,
 		Progress: func(id string) runner.Progress {
 			if f.begun != nil {
@@ -354,10 +361,13 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 		refused = cfg.Logger
 	}
 	var err error
+	if cfg.Origins, err = f.known.Origins(); err != nil {
+		return cfg, failed("%w", err)
+	}
 	if cfg.Root, err = f.root(); err != nil {
 		return cfg, err
 	}
-	cfg.Source = func(id string) (timeline.Source, error) { return loadSource(cfg.Root, id, words) }
+	cfg.Source = func(id string) (timeline.Source, error) { return loadSource(f.known, cfg.Root, id, words) }
 	if f.page.linger > 0 {
 		cfg.Stay = func(end func(context.Context)) { f.page.end = end }
 	}
@@ -373,7 +383,7 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 // means returns what observations need.
 func (f *runFlags) means() observe.Means {
 	return observe.Means{
-		Drivers: drivers.All(), Secrets: environmentSecrets,
+		Drivers: f.known.All, Secrets: environmentSecrets,
 		Dial: func(ctx context.Context, t *plan.Target, addr string) (net.Conn, error) {
 			return engine.Dial(ctx, t, addr, f.loops.open(), f.loops.secrets.allow(f.loops.foreign))
 		},

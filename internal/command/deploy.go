@@ -18,15 +18,16 @@ import (
 	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/deploy"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 
-func newDeploy() *cobra.Command {
-	return group("deploy", "Print Kubernetes manifests or systemd units", newKubernetes(), newSystemd(), newPod())
+func newDeploy(known *drivers.Set) *cobra.Command {
+	return group("deploy", "Print Kubernetes manifests or systemd units", newKubernetes(known), newSystemd(), newPod())
 }
 
-func newKubernetes() *cobra.Command {
+func newKubernetes(known *drivers.Set) *cobra.Command {
 	var k deploy.Kubernetes
-	var flags planFlags
+	flags := planFlags{known: known}
 	var credentials, issuer string
 	c := &cobra.Command{
 		Use:   "kubernetes PLAN.hcl",

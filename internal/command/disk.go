@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
@@ -65,8 +66,8 @@ type disk struct {
 	goal  string // for people
 }
 
-func newDisk() *cobra.Command {
-	flags := &diskFlags{quickFlags: quickFlags{command: "disk"}}
+func newDisk(known *drivers.Set) *cobra.Command {
+	flags := &diskFlags{quickFlags: *quickly("disk", known)}
 	c := &cobra.Command{
 		Use:   "disk DIR",
 		Short: "Say what a log can do in a directory: how long a sync takes there",

@@ -22,6 +22,7 @@ import (
 
 // loopFlags say how many event loops a worker has, how they wait and where they run, and where its log files are.
 type loopFlags struct {
+	known   *drivers.Set
 	n       int
 	spin    time.Duration
 	pin     string
@@ -49,7 +50,7 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 
 // given says whether any flag was given that only concerns the worker in this process; the coordinator itself also reads files.
 func (f *loopFlags) given() bool {
-	return *f != loopFlags{spin: noSpin, files: f.files, secrets: f.secrets, foreign: f.foreign}
+	return *f != loopFlags{known: f.known, spin: noSpin, files: f.files, secrets: f.secrets, foreign: f.foreign}
 }
 
 func (f *loopFlags) check() error {
@@ -198,7 +199,7 @@ func (f *loopFlags) open() func(path string) (engine.File, error) {
 
 // newEngine returns this process's worker. Its loops keep to the CPUs in keep, or run anywhere if there are none.
 func newEngine(loops *loopFlags, keep []int, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy, Budget: loops.budget, Keep: keep}
+	cfg := engine.Config{Drivers: loops.known.All, Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy, Budget: loops.budget, Keep: keep}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)

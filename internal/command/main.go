@@ -27,15 +27,23 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/report"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Main runs a command line, without the program's name, and returns the exit code. It is called once in a process, by its main function.
-func Main(args []string) int {
+// Main runs a command line, without the program's name, and returns the exit code. Its plans may also use drivers of the program's own. It is called
+// once in a process, by its main function.
+func Main(args []string, own ...driver.Driver) int {
 	crashLoudly()
 	if len(args) > 0 && args[0] == hook.Command {
 		return hook.Supervise(args[1:])
 	}
-	return execute(args)
+	known, err := drivers.With(own...)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "loadgen: %v\n", err)
+		return exit.Usage
+	}
+	return execute(args, known)
 }
 
 // crashLoudly makes a panic end the process with SIGABRT and the stacks of all goroutines. Go's own exit code for a panic is 2, which here means an
@@ -51,8 +59,8 @@ type exitError struct {
 func (e *exitError) Error() string { return e.text }
 
 // execute runs a command line and returns the exit code.
-func execute(args []string) int {
-	root := newRoot()
+func execute(args []string, known *drivers.Set) int {
+	root := newRoot(known)
 	root.SetArgs(withTwoDashes(args))
 	err := root.Execute()
 	var failure *exitError
@@ -153,9 +161,9 @@ func atMost(n int) cobra.PositionalArgs {
 }
 
 // Tree returns the tree of commands: its help texts are those of man pages, too.
-func Tree() *cobra.Command { return newRoot() }
+func Tree() *cobra.Command { return newRoot(drivers.Stock()) }
 
-func newRoot() *cobra.Command {
+func newRoot(known *drivers.Set) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
 		Short: "Load-test caches, databases and web servers",
@@ -180,16 +188,16 @@ user or the plan, 6 something could not be run, 7 cannot
 tell: what was measured does not answer the question. If several apply, the first of 2 6 5 3 4 1 7 0.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          noCommand,
-		Version:       versionLine(),
+		Version:       versionLine(nil),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newCapacity(), newBench(), newVersus(), newSize(), newDisk(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newTrace(), newLog(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCapacity(known), newBench(known), newVersus(known), newSize(known), newDisk(known), newClean(known), newRun(known), newCoordinator(known), newWorker(known), newToken(), newDeploy(known), newTarget(), newPlan(known), newRuns(known), newReport(known), newTrace(), newLog(), newExplain(), newSelfcheck(), newVerify(known), newVersion(known),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	complete(root)
+	complete(root, known)
 	nameRuns(root)
 	fitHelp(root, min(cmp.Or(columnsOf(os.Stdout), widestHelp), widestHelp))
 	return root

@@ -32,12 +32,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-func newPlan() *cobra.Command {
-	return group("plan", "Write, check and show plans", newInit(), newFmt(), newCheck(), newShow())
+func newPlan(known *drivers.Set) *cobra.Command {
+	return group("plan", "Write, check and show plans", newInit(known), newFmt(), newCheck(known), newShow(known))
 }
 
-func newCheck() *cobra.Command {
-	var flags planFlags
+func newCheck(known *drivers.Set) *cobra.Command {
+	flags := planFlags{known: known}
 	var root string
 	var sight sightFlags
 	c := &cobra.Command{
@@ -59,7 +59,7 @@ For a plan with an experiment, check every variant, predict the time of all runs
 			if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 				return failed("read the limit on open files: %w", err)
 			}
-			here := means{files: int64(min(files.Cur, math.MaxInt64)), memory: machine.Available(os.DirFS("/")), logRoot: root}
+			here := means{files: int64(min(files.Cur, math.MaxInt64)), memory: machine.Available(os.DirFS("/")), logRoot: root, known: known}
 			return flags.check(cmd, args[0], here, &sight)
 		},
 	}
@@ -85,10 +85,10 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means, sight *si
 			if err := predict(cmd.OutOrStdout(), t.Baseline(), here); err != nil {
 				return err
 			}
-			if err := predictTrial(cmd.OutOrStdout(), t); err != nil {
+			if err := predictTrial(cmd.OutOrStdout(), t, here); err != nil {
 				return err
 			}
-			if err := sight.tell(cmd.OutOrStdout(), t); err != nil {
+			if err := sight.tell(cmd.OutOrStdout(), here.known, t); err != nil {
 				return err
 			}
 			if err := here.logs(cmd.OutOrStdout(), t.Plans); err != nil {
@@ -117,7 +117,7 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means, sight *si
 }
 
 // predictTrial prints how many runs an experiment has and how long they take. The prediction above it is the baseline's.
-func predictTrial(w io.Writer, t *runner.Trial) error {
+func predictTrial(w io.Writer, t *runner.Trial, here means) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nThese are the baseline's. Experiment: %d variants × %d = %d runs, %s, baseline %s.\n",
 		len(t.Variants), t.Repeat, len(t.Variants)*t.Repeat, t.Order, t.Experiment.Baseline)
@@ -141,7 +141,7 @@ func predictTrial(w io.Writer, t *runner.Trial) error {
 			}
 		}
 		known += time.Duration(t.Repeat) * least
-		if bytes := most(t.Plans[i].Keeps(drivers.All())); bytes > 0 {
+		if bytes := most(t.Plans[i].Keeps(here.known.All)); bytes > 0 {
 			each += ", log files of " + mebibytes(bytes)
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", v.Name, each)
@@ -193,7 +193,7 @@ func (f *sightFlags) add(flags *pflag.FlagSet) {
 }
 
 // tell answers.
-func (f *sightFlags) tell(w io.Writer, t *runner.Trial) error {
+func (f *sightFlags) tell(w io.Writer, known *drivers.Set, t *runner.Trial) error {
 	if f.see == "" {
 		if f.spread != "" {
 			return errors.New("--spread: it is for --see: write --see 3%, the difference to find")
@@ -208,7 +208,7 @@ func (f *sightFlags) tell(w io.Writer, t *runner.Trial) error {
 	if f.spread != "" {
 		spread, err = shareOf("--spread", f.spread)
 	} else {
-		spread, err = lastSpread(t.Baseline().Name)
+		spread, err = lastSpread(known, t.Baseline().Name)
 	}
 	if err != nil {
 		return err
@@ -227,7 +227,7 @@ func (f *sightFlags) tell(w io.Writer, t *runner.Trial) error {
 }
 
 // lastSpread returns the median spread of the figures of the last experiment with a plan's name.
-func lastSpread(plan string) (float64, error) {
+func lastSpread(known *drivers.Set, plan string) (float64, error) {
 	root, err := (&runFlags{}).root()
 	if err != nil {
 		return 0, err
@@ -241,7 +241,7 @@ func lastSpread(plan string) (float64, error) {
 		if s.Runs == 0 || s.Plan != plan {
 			continue
 		}
-		x, err := loadExperiment(root, s.ID)
+		x, err := loadExperiment(known, root, s.ID)
 		if err != nil {
 			return 0, err
 		}
@@ -258,8 +258,8 @@ func lastSpread(plan string) (float64, error) {
 	return 0, fmt.Errorf("--see: no experiment of plan %s in %s says by how much runs deviate: write --spread 2%%", plan, root)
 }
 
-func newShow() *cobra.Command {
-	var flags planFlags
+func newShow(known *drivers.Set) *cobra.Command {
+	flags := planFlags{known: known}
 	c := &cobra.Command{
 		Use:   "show PLAN.hcl",
 		Short: "Print the canonical JSON that every worker gets",
@@ -291,6 +291,7 @@ type means struct {
 	memory int64 // bytes of memory; 0 if unknown
 
 	logRoot string // as given by --log-root
+	known   *drivers.Set
 }
 
 // predict prints what a plan will do and need. It warns if the plan needs more open files or memory than this process may have, or more ops per second
@@ -299,8 +300,8 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "plan %s: no mistakes found\n\n", p.Name)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	phases, all := connected(p)
-	kept := p.Keeps(drivers.All())
+	phases, all := here.connected(p)
+	kept := p.Keeps(here.known.All)
 	logs := "logs\t"
 	if kept == nil {
 		logs = ""
@@ -334,7 +335,7 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Discovers() }) {
 		b.WriteString("For a cluster, connections and memory are those of the nodes that the plan names; a worker finds the others.\n")
 	}
-	for i, o := range p.Show(drivers.All()) {
+	for i, o := range p.Show(here.known.All) {
 		if i == 0 {
 			b.WriteString("\nOps in the plan's own words, as they will be sent:\n")
 		}
@@ -354,51 +355,51 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 }
 
 // connected predicts a plan's load and needs. It leaves out connections to targets that have none, and counts those of all blocking clients.
-func connected(p *plan.Plan) (phases []plan.Load, all plan.Load) {
+func (here *means) connected(p *plan.Plan) (phases []plan.Load, all plan.Load) {
 	phases, all = p.Predict()
 	all.Connections = 0
 	for i, ph := range p.Phases {
 		l := &phases[i]
-		l.Connections = int64(l.Sessions) * int64(connectionsOf(p, ph))
-		l.Memory += p.Memory(ph, l.Sessions, clientsOf(p, ph)) - p.Memory(ph, l.Sessions, p.EndpointsOf(ph))
+		l.Connections = int64(l.Sessions) * int64(here.connectionsOf(p, ph))
+		l.Memory += p.Memory(ph, l.Sessions, here.clientsOf(p, ph)) - p.Memory(ph, l.Sessions, p.EndpointsOf(ph))
 		all.Memory, all.Connections = max(all.Memory, l.Memory), max(all.Connections, l.Connections)
 	}
 	return phases, all
 }
 
 // connects says whether a target has something to connect to, or files to open.
-func connects(t *plan.Target) bool {
-	return slices.ContainsFunc(drivers.All(), func(d driver.Driver) bool {
+func (here *means) connects(t *plan.Target) bool {
+	return slices.ContainsFunc(here.known.All, func(d driver.Driver) bool {
 		_, timed := d.(driver.Timed)
 		return d.Name() == t.Driver && !timed
 	})
 }
 
 // clients is how many connections a session of a phase has to each endpoint of a target: one, or one per op in flight for blocking clients.
-func clients(t *plan.Target, ph *plan.Phase) int {
+func (here *means) clients(t *plan.Target, ph *plan.Phase) int {
 	dials := func(d driver.Driver) bool {
 		_, ok := d.(driver.Dialer)
 		return ok && d.Name() == t.Driver
 	}
-	if slices.ContainsFunc(drivers.All(), dials) {
+	if slices.ContainsFunc(here.known.All, dials) {
 		return ph.Pipeline()
 	}
 	return 1
 }
 
 // clientsOf returns how many clients a session of a phase has for each target.
-func clientsOf(p *plan.Plan, ph *plan.Phase) map[string]int {
+func (here *means) clientsOf(p *plan.Plan, ph *plan.Phase) map[string]int {
 	all := p.EndpointsOf(ph)
 	for name := range all {
-		all[name] *= clients(p.Target(name), ph)
+		all[name] *= here.clients(p.Target(name), ph)
 	}
 	return all
 }
 
 // connectionsOf returns how many connections a session of a phase opens.
-func connectionsOf(p *plan.Plan, ph *plan.Phase) (n int) {
-	for name, clients := range clientsOf(p, ph) {
-		if connects(p.Target(name)) {
+func (here *means) connectionsOf(p *plan.Plan, ph *plan.Phase) (n int) {
+	for name, clients := range here.clientsOf(p, ph) {
+		if here.connects(p.Target(name)) {
 			n += clients
 		}
 	}
@@ -407,12 +408,12 @@ func connectionsOf(p *plan.Plan, ph *plan.Phase) (n int) {
 
 // warn prints which of a phase's needs this machine cannot meet for one worker. The limits of the workers' own machines decide in the end.
 func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
-	if each := connectionsOf(p, ph); each > 0 {
+	if each := here.connectionsOf(p, ph); each > 0 {
 		if short := ph.FilesShort(ph.Sessions(), each, here.files); short != "" {
 			fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
 		}
 	}
-	if short := p.MemoryShort(ph, ph.Sessions(), clientsOf(p, ph), here.memory); short != "" {
+	if short := p.MemoryShort(ph, ph.Sessions(), here.clientsOf(p, ph), here.memory); short != "" {
 		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, short)
 	}
 	if gone := p.Evicts(ph); gone != "" {
@@ -430,7 +431,7 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 func (m *means) logs(w io.Writer, plans []*plan.Plan) error {
 	var need int64
 	for _, p := range plans {
-		need = max(need, most(p.Keeps(drivers.All())))
+		need = max(need, most(p.Keeps(m.known.All)))
 	}
 	if need == 0 {
 		return nil

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // for the first plan
 	"errors"
 	"fmt"
@@ -42,13 +43,14 @@ var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:80
 
 // initFlags are the flags of plan init.
 type initFlags struct {
+	known     *drivers.Set
 	driver    string
 	endpoints []string
 	force     bool
 }
 
-func newInit() *cobra.Command {
-	var flags initFlags
+func newInit(known *drivers.Set) *cobra.Command {
+	flags := initFlags{known: known}
 	c := &cobra.Command{
 		Use:   "init [PLAN.hcl]",
 		Short: "Write a starter plan",
@@ -70,19 +72,10 @@ plan.hcl; - is standard output. An existing file is kept unless --force is given
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&flags.driver, "driver", "redis", "load targets with the driver `NAME`: "+strings.Join(starters(), ", "))
+	f.StringVar(&flags.driver, "driver", "redis", "load targets with the driver `NAME`: "+strings.Join(known.Names(), ", "))
 	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node; of ignite, postgres and web, the usual port of this machine)")
 	f.BoolVar(&flags.force, "force", false, "overwrite an existing file")
 	return c
-}
-
-// starters are the drivers that have a first plan: all of this build.
-func starters() []string {
-	var names []string
-	for _, d := range drivers.All() {
-		names = append(names, d.Name())
-	}
-	return names
 }
 
 // first returns the template of a plan for a driver.
@@ -101,8 +94,8 @@ func first(d driver.Driver) string {
 
 // init writes the plan after checking it as plan check does.
 func (f *initFlags) init(cmd *cobra.Command, path string) error {
-	if !slices.Contains(starters(), f.driver) {
-		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
+	if !slices.Contains(f.known.Names(), f.driver) {
+		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(f.known.Names(), ", "))
 	}
 	if path != standard && filepath.Ext(path) != ".hcl" { // probably an endpoint
 		return fmt.Errorf("%s: write a file that ends in .hcl; name a server with --endpoint", path)
@@ -129,7 +122,7 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 
 // check finds errors in the plan. Only the endpoints can be wrong, since the rest comes from the template.
 func (f *initFlags) check(text []byte) error {
-	file, diags := plan.Parse(text, "plan", drivers.All())
+	file, diags := plan.Parse(text, "plan", f.known.All)
 	if !diags.HasErrors() {
 		_, diags = file.Resolve(plan.Vars{})
 	}
@@ -169,17 +162,21 @@ func (f *initFlags) write(path string, text []byte) error {
 
 // text fills in the template.
 func (f *initFlags) text(path string) ([]byte, error) {
-	all := drivers.All()
+	all := f.known.All
 	d := all[slices.IndexFunc(all, func(d driver.Driver) bool { return d.Name() == f.driver })]
 	wire, _ := d.(driver.Wire)
 	builtin := wire != nil && wire.Builtin() != ""
-	servers := builtin || usual[f.driver] != ""
+	_, dials := d.(driver.Dialer)
+	servers := builtin || usual[f.driver] != "" || wire != nil || dials
+	if servers && f.driver != "web" && (d.Outcomes(driver.Get) == nil || d.Outcomes(driver.Put) == nil) {
+		return nil, fmt.Errorf("--driver %s: it knows no get and put of its own, so write a plan by hand (docs/plans.md)", f.driver)
+	}
 	if !servers && len(f.endpoints) > 0 {
 		return nil, fmt.Errorf("--endpoint: the driver %s contacts no server: leave it out", f.driver)
 	}
 	at := f.endpoints
-	if own := usual[f.driver]; own != "" && len(at) == 0 {
-		at = []string{own}
+	if servers && !builtin && len(at) == 0 {
+		at = []string{cmp.Or(usual[f.driver], "your-server:1234")}
 	}
 	quoted := make([]string, len(at))
 	for i, e := range at {

@@ -31,6 +31,7 @@ type planFlags struct {
 	varFiles []string
 	variant  string
 	worse    string // limit of a gate, as a percentage; "" for the plan's own
+	known    *drivers.Set
 	files    string // directory of the files that the plan names; "" for the plan's own
 }
 
@@ -94,7 +95,7 @@ func (p *planFlags) open(path string) (*planText, error) {
 		}
 		t.vars.Files, t.sources[name] = append(t.vars.Files, dialect.VarFile{Name: name, Text: text}), text
 	}
-	t.file, t.diags = plan.Parse(src, path, drivers.All())
+	t.file, t.diags = plan.Parse(src, path, p.known.All)
 	return t, nil
 }
 

@@ -37,8 +37,8 @@ func (f *reportFlags) forms() []form[[]timeline.Source] {
 	}
 }
 
-func newReport() *cobra.Command {
-	var flags reportFlags
+func newReport(known *drivers.Set) *cobra.Command {
+	flags := reportFlags{runFlags: *runsOf(known)}
 	c := &cobra.Command{
 		Use:   "report [RUN|EXPERIMENT...]",
 		Short: "Report on runs and experiments as HTML, text, Markdown, CSV or JSON",
@@ -76,7 +76,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 	}
 	var all []timeline.Source
 	for _, id := range ids {
-		s, err := loadSource(root, id, cmd.ErrOrStderr())
+		s, err := loadSource(f.known, root, id, cmd.ErrOrStderr())
 		if err != nil {
 			return fmt.Errorf("%w; see loadgen runs list", err)
 		}
@@ -87,7 +87,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 
 // writePage writes the page of the run in a directory.
 func (f *runFlags) writePage(cmd *cobra.Command, dir string, words io.Writer) error {
-	s, err := loadSource(filepath.Dir(dir), filepath.Base(dir), words)
+	s, err := loadSource(f.known, filepath.Dir(dir), filepath.Base(dir), words)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f.report, err)
 	}
@@ -119,11 +119,11 @@ func isExperiment(root, id string) bool {
 }
 
 // loadSource reads the files of a run or an experiment. If part of them cannot be read, the page lacks some charts, and loadSource warns.
-func loadSource(root, id string, words io.Writer) (timeline.Source, error) {
-	x, err := loadExperiment(root, id)
+func loadSource(known *drivers.Set, root, id string, words io.Writer) (timeline.Source, error) {
+	x, err := loadExperiment(known, root, id)
 	switch {
 	case err == nil:
-		return loadStudy(root, x, words), nil
+		return loadStudy(known, root, x, words), nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return timeline.Source{}, err
 	}
@@ -132,12 +132,12 @@ func loadSource(root, id string, words io.Writer) (timeline.Source, error) {
 		return timeline.Source{}, err
 	}
 	s := timeline.Source{Run: r}
-	s.Detail, s.Plan = loadRest(root, r, words)
+	s.Detail, s.Plan = loadRest(known, root, r, words)
 	return s, nil
 }
 
 // loadStudy reads an experiment's runs, one at a time, since there may be many.
-func loadStudy(root string, x *run.Experiment, words io.Writer) timeline.Source {
+func loadStudy(known *drivers.Set, root string, x *run.Experiment, words io.Writer) timeline.Source {
 	s := timeline.Source{Study: timeline.NewStudy(x)}
 	for _, one := range x.Runs {
 		r, err := rundir.Load(root, one.ID)
@@ -145,7 +145,7 @@ func loadStudy(root string, x *run.Experiment, words io.Writer) timeline.Source 
 			fmt.Fprintf(words, "loadgen: %v: the report leaves out this run's charts\n", err)
 			continue
 		}
-		d, canonical := loadRest(root, r, words)
+		d, canonical := loadRest(known, root, r, words)
 		s.Study.Add(r, d)
 		if s.Plan == nil && r.Variant == x.Baseline {
 			s.Plan = canonical
@@ -155,8 +155,8 @@ func loadStudy(root string, x *run.Experiment, words io.Writer) timeline.Source 
 }
 
 // wordsOf are a plan's names of verbs; the standard ones if the plan cannot be read.
-func wordsOf(canonical []byte) driver.Words {
-	p, err := plan.Decode(canonical, drivers.All())
+func wordsOf(known *drivers.Set, canonical []byte) driver.Words {
+	p, err := plan.Decode(canonical, known.All)
 	if err != nil {
 		return driver.Words{}
 	}
@@ -164,7 +164,7 @@ func wordsOf(canonical []byte) driver.Words {
 }
 
 // loadRest reads a run's files besides its result; nil if there are none.
-func loadRest(root string, r *run.Run, words io.Writer) (d *timeline.Run, canonical []byte) {
+func loadRest(known *drivers.Set, root string, r *run.Run, words io.Writer) (d *timeline.Run, canonical []byte) {
 	canonical, err := rundir.Plan(root, r.ID)
 	if err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report leaves out the plan\n", err)
@@ -175,7 +175,7 @@ func loadRest(root string, r *run.Run, words io.Writer) (d *timeline.Run, canoni
 			return nil, canonical
 		}
 	}
-	d = timeline.NewRun(r, wordsOf(canonical))
+	d = timeline.NewRun(r, wordsOf(known, canonical))
 	if err := rundir.Snapshots(root, r.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }); err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report leaves out heatmaps and curves\n", err)
 		d = nil

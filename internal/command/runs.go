@@ -11,11 +11,12 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 
-func newRuns() *cobra.Command {
-	var flags runFlags
-	c := group("runs", "Manage past runs", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags), newRecover(&flags), newVerifyRun(&flags), newSamples(&flags))
+func newRuns(known *drivers.Set) *cobra.Command {
+	flags := runsOf(known)
+	c := group("runs", "Manage past runs", newList(flags), newShowRun(flags), newCompare(flags), newExport(flags), newImport(flags), newDelete(flags), newPush(flags), newRecover(flags), newVerifyRun(flags), newSamples(flags))
 	c.PersistentFlags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
 	return c
 }
@@ -69,7 +70,7 @@ the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
 			} else if id, err = latest(root); err != nil {
 				return err
 			}
-			x, err := loadExperiment(root, id)
+			x, err := loadExperiment(flags.known, root, id)
 			switch {
 			case err == nil:
 				return report.Experiment(cmd.OutOrStdout(), x, optionsFor(cmd.OutOrStdout(), "", full))
@@ -88,7 +89,7 @@ the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
 }
 
 // loadExperiment returns an experiment. If it has not finished, it compares the runs that it has so far.
-func loadExperiment(root, id string) (*run.Experiment, error) {
+func loadExperiment(known *drivers.Set, root, id string) (*run.Experiment, error) {
 	x, err := rundir.LoadExperiment(root, id)
 	if err != nil || x.Finished {
 		return x, err
@@ -102,7 +103,7 @@ func loadExperiment(root, id string) (*run.Experiment, error) {
 		runs = append(runs, r)
 	}
 	experiment.Conclude(x, runs)
-	tables, err := tablesSoFar(root, x, runs)
+	tables, err := tablesSoFar(known, root, x, runs)
 	if err != nil {
 		return nil, fmt.Errorf("experiment %s: %w", id, err)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
-	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -149,7 +148,7 @@ func (f *compareFlags) between(root, a, b string, worse float64, words io.Writer
 	if err != nil || worse == 0 {
 		return c, err
 	}
-	p, err := plan.Decode(sides[0][0].Plan, drivers.All())
+	p, err := plan.Decode(sides[0][0].Plan, f.known.All)
 	if err == nil {
 		c.Gates, err = experiment.GateKept(sides[0], sides[1], p, f.metric, worse)
 	}

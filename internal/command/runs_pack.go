@@ -81,7 +81,7 @@ overwritten.`,
 				if rundir.StartOf(id).After(time.Now().Add(24 * time.Hour)) {
 					return "", errors.New("its ID is more than a day ahead of this machine's clock")
 				}
-				checked, err := verified(root, id)
+				checked, err := verified(flags.known, root, id)
 				not[id] = checked.not
 				return checked.not, err
 			})

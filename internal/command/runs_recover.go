@@ -32,7 +32,7 @@ failed (6) if the run already was when its coordinator died. From then on it is 
 			if err != nil {
 				return failed("%w", err)
 			}
-			result, p, err := replayed(root, args[0], true, dir.Records)
+			result, p, err := replayed(flags.known, root, args[0], true, dir.Records)
 			if err != nil {
 				return failed("recover run %s: %w", args[0], errors.Join(err, dir.Discard()))
 			}

@@ -44,7 +44,7 @@ This shows that the parts of a run agree with each other. It does not show who m
 			}
 			var failures []error
 			for _, id := range args {
-				if err := verify(cmd.OutOrStdout(), root, id); err != nil {
+				if err := verify(cmd.OutOrStdout(), flags.known, root, id); err != nil {
 					failures = append(failures, err)
 				}
 			}
@@ -57,7 +57,7 @@ This shows that the parts of a run agree with each other. It does not show who m
 }
 
 // verify verifies a run, or an experiment with its runs, and says so.
-func verify(w io.Writer, root, id string) error {
+func verify(w io.Writer, known *drivers.Set, root, id string) error {
 	ids := []string{id}
 	if x, err := rundir.LoadExperiment(root, id); err == nil {
 		for _, r := range x.Runs {
@@ -65,7 +65,7 @@ func verify(w io.Writer, root, id string) error {
 		}
 	}
 	for _, id := range ids {
-		checked, err := verified(root, id)
+		checked, err := verified(known, root, id)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", id, err)
@@ -84,7 +84,7 @@ type check struct {
 }
 
 // verified makes a result again and compares. The error says where it differs.
-func verified(root, id string) (check, error) {
+func verified(known *drivers.Set, root, id string) (check, error) {
 	x, err := rundir.LoadExperiment(root, id)
 	switch {
 	case err == nil && x.Loadgen != version():
@@ -101,15 +101,15 @@ func verified(root, id string) (check, error) {
 	case r.Loadgen != version():
 		return check{not: madeBy(r.Loadgen)}, nil
 	}
-	return verifiedRun(root, id, r)
+	return verifiedRun(known, root, id, r)
 }
 
 func madeBy(other string) string {
 	return fmt.Sprintf("it was made by loadgen %s, and this is %s: only the same version makes the same figures from what was kept", other, version())
 }
 
-func verifiedRun(root, id string, r *run.Run) (check, error) {
-	again, p, err := replayed(root, id, r.Recovered, func(f func(worker, record []byte) error) error { return rundir.Records(root, id, f) })
+func verifiedRun(known *drivers.Set, root, id string, r *run.Run) (check, error) {
+	again, p, err := replayed(known, root, id, r.Recovered, func(f func(worker, record []byte) error) error { return rundir.Records(root, id, f) })
 	if errors.Is(err, coord.ErrNothingKept) && len(r.Phase)+len(r.Losses)+len(r.Asserts) == 0 && run.Degraded.Better(r.Verdict.Completeness) {
 		return check{but: ": it ended before there was any load, and only says so"}, nil
 	}
@@ -199,12 +199,12 @@ func verifiedExperiment(root string, x *run.Experiment) (check, error) {
 }
 
 // replayed makes the result of a run again, or of a run whose coordinator died, from the files in its directory.
-func replayed(root, id string, died bool, records func(f func(worker, record []byte) error) error) (*run.Run, *plan.Plan, error) {
+func replayed(known *drivers.Set, root, id string, died bool, records func(f func(worker, record []byte) error) error) (*run.Run, *plan.Plan, error) {
 	canonical, err := rundir.Plan(root, id)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := plan.Decode(canonical, drivers.All())
+	p, err := plan.Decode(canonical, known.All)
 	if err != nil {
 		return nil, nil, fmt.Errorf("its plan: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/footprint"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -39,8 +40,9 @@ type filling struct {
 	Format string
 }
 
-func newSize() *cobra.Command {
-	flags := &sizeFlags{quickFlags: quickFlags{command: "size", keys: "1", pipeline: 1}}
+func newSize(known *drivers.Set) *cobra.Command {
+	flags := &sizeFlags{quickFlags: *quickly("size", known)}
+	flags.keys, flags.pipeline = "1", 1
 	c := &cobra.Command{
 		Use:   "size URL|HOST:PORT",
 		Short: "Say what an item takes in a server's memory, and how many fit",

@@ -15,7 +15,7 @@ import (
 
 // tablesSoFar fills the tables of an unfinished experiment from the runs so far. A variant's plan is that of its first run. The cells of a variant
 // that has not been run are blank.
-func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, error) {
+func tablesSoFar(known *drivers.Set, root string, x *run.Experiment, runs []*run.Run) ([]run.Table, error) {
 	b, err := rundir.Tables(root, x.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -36,7 +36,7 @@ func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, 
 				continue
 			}
 			if one.Plan == nil {
-				if one.Plan, err = planOf(root, r.ID); err != nil {
+				if one.Plan, err = planOf(known, root, r.ID); err != nil {
 					return nil, err
 				}
 			}
@@ -55,10 +55,10 @@ func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, 
 }
 
 // planOf reads the plan of a run.
-func planOf(root, id string) (*plan.Plan, error) {
+func planOf(known *drivers.Set, root, id string) (*plan.Plan, error) {
 	b, err := rundir.Plan(root, id)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Decode(b, drivers.All())
+	return plan.Decode(b, known.All)
 }

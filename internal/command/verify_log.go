@@ -90,7 +90,7 @@ func verifyApart(ctx context.Context, name string, claim []byte) (localfile.Proo
 }
 
 // newVerify is that process's command.
-func newVerify() *cobra.Command {
+func newVerify(known *drivers.Set) *cobra.Command {
 	return &cobra.Command{
 		Use:    "verify-log DRIVER",
 		Short:  "Check that log files hold what standard input says a worker wrote",
@@ -101,7 +101,7 @@ func newVerify() *cobra.Command {
 			if err != nil {
 				return failed("read the claim: %w", err)
 			}
-			for _, d := range drivers.All() {
+			for _, d := range known.All {
 				if local, ok := d.(localfile.Driver); ok && d.Name() == args[0] {
 					proof, err := local.Verify(claim)
 					if err != nil {

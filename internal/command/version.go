@@ -3,23 +3,39 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 
-// version returns the version that this program was built from: a module version, or "devel" and the commit if known.
+// module is the path of loadgen's module.
+const module = "github.com/loadgen/loadgen"
+
+// version returns the version of loadgen that this program was built from: a module version, or "devel" and the commit if known.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
+	m, own := info.Main, true
+	for _, d := range info.Deps { // of a program with drivers of its own
+		if d.Path == module {
+			m, own = *d, false
+			if d.Replace != nil {
+				m = *d.Replace
+			}
+		}
+	}
+	if m.Version != "" && m.Version != "(devel)" {
+		return m.Version
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+		if own && s.Key == "vcs.revision" && len(s.Value) >= 12 {
 			return "devel-" + s.Value[:12]
 		}
 	}
@@ -27,11 +43,15 @@ func version() string {
 }
 
 // versionLine is the version as people read it.
-func versionLine() string {
-	return fmt.Sprintf("loadgen %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func versionLine(drivers map[string]string) string {
+	line := fmt.Sprintf("loadgen %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	for _, name := range slices.Sorted(maps.Keys(drivers)) {
+		line += fmt.Sprintf("\ndriver %s %s", name, drivers[name])
+	}
+	return line
 }
 
-func newVersion() *cobra.Command {
+func newVersion(known *drivers.Set) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "version",
@@ -39,12 +59,18 @@ func newVersion() *cobra.Command {
 		Example: "  loadgen version\n  loadgen version --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
-					"loadgen": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-				})
+			origins, err := known.Origins()
+			if err != nil {
+				return failed("%w", err)
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			if asJSON {
+				is := map[string]any{"loadgen": version(), "module": module, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
+				if origins != nil {
+					is["drivers"] = origins
+				}
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(is)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), versionLine(origins))
 			return err
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/servers"
 )
 
@@ -27,8 +28,8 @@ type sides struct {
 	Worse, Op      string
 }
 
-func newVersus() *cobra.Command {
-	flags := &quickFlags{command: "versus"}
+func newVersus(known *drivers.Set) *cobra.Command {
+	flags := quickly("versus", known)
 	c := &cobra.Command{
 		Use:   "versus A B",
 		Short: "Say whether a server is worse than another",

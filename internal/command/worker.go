@@ -15,6 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 
 // workerFlags are the flags of worker.
@@ -32,8 +33,8 @@ type workerFlags struct {
 	print      bool
 }
 
-func newWorker() *cobra.Command {
-	var flags workerFlags
+func newWorker(known *drivers.Set) *cobra.Command {
+	flags := workerFlags{loops: loopFlags{known: known}}
 	c := &cobra.Command{
 		Use:   "worker",
 		Short: "Send load for a coordinator",
@@ -112,8 +113,12 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("--keep: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: f.level()}))
+	origins, err := f.loops.known.Origins()
+	if err != nil {
+		return failed("%w", err)
+	}
 	cfg := rpc.JoinConfig{
-		Place: place, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log, MaxLease: f.leaseMax,
+		Place: place, Name: f.name, Version: version(), Drivers: origins, Host: host, Once: f.once, Logger: log, MaxLease: f.leaseMax,
 		New: func() rpc.Local {
 			return newEngine(&f.loops, keep, log)
 		},
@@ -131,7 +136,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	fmt.Fprint(cmd.ErrOrStderr(), door.Words())
 	create := cfg.New
 	cfg.Metrics = door.Address()
-	cfg.New = func() rpc.Local { return showOn(collector, create()) }
+	cfg.New = func() rpc.Local { return showOn(f.loops.known, collector, create()) }
 	return work(cmd.Context(), cfg, shown, f.parentPipe)
 }
 

@@ -19,10 +19,10 @@ type shownWorker struct {
 }
 
 // showOn returns a worker that does what local does, in one run, and shows its counts by the collector.
-func showOn(collector *prom.Collector, local rpc.Local) rpc.Local {
+func showOn(known *drivers.Set, collector *prom.Collector, local rpc.Local) rpc.Local {
 	w := &shownWorker{local: local}
 	w.Worker = prom.Watch(local, func(a worker.Assignment) *prom.Feed {
-		decoded, err := plan.Decode(a.Plan, drivers.All())
+		decoded, err := plan.Decode(a.Plan, known.All)
 		if err != nil {
 			return nil // the worker will report the error itself
 		}

@@ -27,7 +27,7 @@ func themeOf(dir string) int {
 		theme = "base"
 	case dir == "pkg/plan":
 		theme = "plan"
-	case first == "bench" || first == "cmd":
+	case first == "bench" || first == "cmd" || dir == "pkg/loadgen":
 		theme = "outside"
 	case first == "pkg":
 		theme = "pkg"

@@ -21,7 +21,7 @@ type Link struct {
 	Secrets func(name string) (string, error)
 
 	// Dial connects to Endpoint, over TLS if the target wants it and only where the worker's policy allows, and counts the bytes. It is set only for
-	// a [Dialer], for the connections that its client opens. They have a method Ended() bool, which neither waits nor reads, and reports whether the
+	// a [Dialer], for the connections that its client opens, also in Prepare and Identify. They have a method Ended() bool, which neither waits nor reads, and reports whether the
 	// server has closed the connection. Servers close connections that have been idle for some time, which must not fail a request: a client calls
 	// Ended before it writes, and dials again if it is true.
 	Dial func(ctx context.Context) (net.Conn, error)

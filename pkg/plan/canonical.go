@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -180,7 +181,7 @@ func (p *Plan) whole() error {
 func decodeConfig(t *Target, drivers []driver.Driver) error {
 	d := driverNamed(drivers, t.Driver)
 	if d == nil {
-		return fmt.Errorf("unknown driver %s", dialect.Quote(t.Driver))
+		return fmt.Errorf("unknown driver %s: this program has %s.%s", dialect.Quote(t.Driver), strings.Join(driverNames(drivers), ", "), otherDrivers)
 	}
 	b, err := json.Marshal(t.Config)
 	if err != nil {

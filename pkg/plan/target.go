@@ -97,7 +97,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	}
 	if d == nil {
 		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
-			b.Bad("driver", "unknown driver "+dialect.Quote(t.Driver), cmp.Or(Meant("driver", t.Driver), dialect.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q")))
+			b.Bad("driver", "unknown driver "+dialect.Quote(t.Driver), cmp.Or(Meant("driver", t.Driver), dialect.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q")+otherDrivers))
 		}
 		return t // the attributes depend on the driver
 	}
@@ -130,13 +130,16 @@ func (b *block) builtin(copies bool) *Builtin {
 	return n
 }
 
+// otherDrivers says where more drivers than a program has may come from.
+const otherDrivers = " A program can bring its own: docs/drivers.md says how."
+
 // target checks a target.
 func (v *validator) target(t *Target) {
 	at := part{"target." + t.Name, "target " + dialect.Quote(t.Name)}
 	v.lasts(at, "timeout", t.Timeout, 1)
 	d := driverNamed(v.drivers, t.Driver)
 	if d == nil {
-		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, dialect.Quote(t.Driver)), dialect.Instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
+		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, dialect.Quote(t.Driver)), dialect.Instead(t.Driver, driverNames(v.drivers), "driver = %q")+otherDrivers, at.path+".driver")
 		return
 	}
 	if _, inside := d.(driver.Inside); inside || t.Cache != nil || t.Source != "" {

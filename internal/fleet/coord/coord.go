@@ -302,6 +302,9 @@ func (c *coordinator) assignTo(ctx context.Context, i int) error {
 	if errors.As(err, &lost) {
 		return c.lose(i, worker.Loss{Worker: m.Name, Why: lost.Why + ", before it had taken the plan"})
 	}
+	if err != nil && m.Host != "" && len(c.Workers) == 1 {
+		return fmt.Errorf("worker %s: %w", m.Name, err)
+	}
 	return c.blame(m, err)
 }
 

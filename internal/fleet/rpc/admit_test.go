@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -97,6 +99,45 @@ func TestRefused(t *testing.T) {
 		_, err := stream.Recv()
 		require.ErrorContains(t, err, "no hello came")
 		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+// TestOtherDrivers: a worker whose own drivers differ from the coordinator's, of those that the plan uses, is refused before any load.
+func TestOtherDrivers(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		f := newTimedFleet(t, rpc.DefaultTiming(), "etcd", "mill")
+		defer f.close()
+		same := map[string]string{"etcd": "etcd.example/driver@v1 h1:one", "mill": "mill.example/driver@v1 h1:one", "unused": "x"}
+		const here = `the plan uses driver "mill", which the coordinator has from mill.example/driver@v1 h1:one, and worker w1 `
+		for is, has := range map[string]string{
+			"does not have it": "", "has it from mill.example/driver@v2 h1:two": "mill.example/driver@v2 h1:two", "has it from a\ufffdb": "a\nb",
+		} {
+			other := maps.Clone(same)
+			other["mill"] = has
+			n := f.join("w1", func(c *rpc.JoinConfig) { c.Drivers = other })
+			<-n.done
+			require.EqualError(t, n.err, "refused by the coordinator: "+here+is+": run the same program on both sides (docs/drivers.md)")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := f.server.Wait(ctx, 1)
+		require.ErrorContains(t, err, "of 1 wanted; one was refused: "+here)
+		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 4, Name: "w2", Incarnation: "x", Drivers: same}).GetWelcome())
+	})
+}
+
+// TestUnknownDriver: the run says which worker does not know the plan's driver, and that worker does not end as if all were well.
+func TestUnknownDriver(t *testing.T) {
+	virtual(t, 0, func(t *testing.T, f *fleet) {
+		n := f.join("w1", func(c *rpc.JoinConfig) {
+			c.New = func() rpc.Local { return engine.New(engine.Config{Loops: 1, Logger: slog.New(slog.DiscardHandler)}) }
+		})
+		r := coord.Run(context.Background(), config(t, `duration = "5s"`, f.members()))
+		const says = `plan of run r: decode plan: target "t": unknown driver "mill": this program has . A program can bring its own: docs/drivers.md says how.`
+		require.Equal(t, []string{"worker w1: " + says}, r.Verdict.Reasons)
+		f.server.Close()
+		<-n.done
+		require.ErrorContains(t, n.err, says)
 	})
 }
 

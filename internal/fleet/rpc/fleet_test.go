@@ -213,10 +213,14 @@ type node struct {
 
 func newFleet(t testing.TB) *fleet { return newTimedFleet(t, rpc.DefaultTiming()) }
 
-func newTimedFleet(t testing.TB, timing rpc.Timing) *fleet {
+func newTimedFleet(t testing.TB, timing rpc.Timing, drivers ...string) *fleet {
 	f := &fleet{t: t, lis: bufconn.Listen(1 << 20), said: &said{began: time.Now()}}
 	f.log = slog.New(f.said)
-	server, err := rpc.Listen(rpc.Config{Place: rpc.Trusting("bufconn", f.lis, nil), Run: "r", Version: "v1", Timing: timing, Logger: f.log})
+	cfg := rpc.Config{Place: rpc.Trusting("bufconn", f.lis, nil), Run: "r", Version: "v1", Timing: timing, Logger: f.log, Drivers: map[string]string{}}
+	for _, name := range drivers {
+		cfg.Drivers[name] = name + ".example/driver@v1 h1:one"
+	}
+	server, err := rpc.Listen(cfg)
 	require.NoError(t, err)
 	f.server = server
 	return f

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -35,8 +36,9 @@ type Local interface {
 type JoinConfig struct {
 	Place   identity.Place // where the coordinator is
 	Name    string
-	Version string // of this program
-	Host    string // this machine's name
+	Version string            // of this program
+	Drivers map[string]string // of its own: where each comes from, by name
+	Host    string            // this machine's name
 	New     func() Local
 	Once    bool   // return after one run
 	Metrics string // host:port of its metrics page, on the loopback; "" for none
@@ -95,9 +97,11 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 		case isRefused(err):
 			return err
 		case ran && cfg.Once:
-			return err
+			return cmp.Or(err, s.refused)
 		case err != nil:
 			cfg.Logger.Warn("run cut off", "err", err)
+		case s.refused != nil:
+			cfg.Logger.Warn("run not taken on", "err", s.refused)
 		case ran:
 			cfg.Logger.Info("run over", "why", reason)
 		case reason != said:
@@ -138,6 +142,7 @@ type session struct {
 	work        context.Context // context of the orders
 	abandon     context.CancelFunc
 	routine     sync.WaitGroup // the goroutine that carries out orders
+	refused     error          // why this worker did not take on the run; set by that goroutine
 	idle        chan struct{}  // closed when that goroutine has ended
 
 	mu      sync.Mutex
@@ -299,7 +304,7 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	s.mu.Lock()
 	hello := &pb.Hello{
 		Protocol: protocol, Name: s.cfg.Name, Incarnation: s.incarnation, Version: s.cfg.Version, Host: s.cfg.Host, Received: s.link.taken,
-		Metrics: s.cfg.Metrics,
+		Metrics: s.cfg.Metrics, Drivers: s.cfg.Drivers,
 	}
 	s.mu.Unlock()
 	if err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: hello}}); err != nil {

@@ -28,7 +28,8 @@ func (s *session) carryOut() {
 func (s *session) do(e *pb.Envelope) *pb.Envelope {
 	switch order := e.GetContent().(type) {
 	case *pb.Envelope_Assignment:
-		return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: textOf(s.assign(order.Assignment))}}}
+		s.refused = s.assign(order.Assignment)
+		return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: textOf(s.refused)}}}
 	case *pb.Envelope_Prepare:
 		return s.prepare(order.Prepare)
 	case *pb.Envelope_Start:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -25,9 +26,10 @@ import (
 
 // Config configures a coordinator's end.
 type Config struct {
-	Place   identity.Place // where workers connect
-	Run     string         // the run's ID, which workers show
-	Version string         // of this program
+	Place   identity.Place    // where workers connect
+	Run     string            // the run's ID, which workers show
+	Version string            // of this program
+	Drivers map[string]string // of its own, those that the run uses: where each comes from, by name
 	Timing  Timing
 	Logger  *slog.Logger
 
@@ -55,6 +57,7 @@ type Server struct {
 	members map[string]*member // by name
 	begun   bool               // only spares may join now
 	wanted  int                // workers of the run
+	other   string             // why the last worker with other drivers was refused
 	closed  bool
 }
 
@@ -208,14 +211,20 @@ func listed(members []*member) []worker.Member {
 
 // missing says who has joined and how many have not.
 func (s *Server) missing(members []*member, n int) error {
+	refused := ""
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.other != "" {
+		refused = "; one was refused: " + s.other
+	}
 	if len(members) == 0 {
-		return fmt.Errorf("no worker has come to %s, of %d wanted", s.Addr(), n)
+		return fmt.Errorf("no worker has come to %s, of %d wanted%s", s.Addr(), n, refused)
 	}
 	var names []string
 	for _, m := range members {
 		names = append(names, m.name)
 	}
-	return fmt.Errorf("only %d of %d workers have come to %s: %s", len(members), n, s.Addr(), strings.Join(names, ", "))
+	return fmt.Errorf("only %d of %d workers have come to %s: %s%s", len(members), n, s.Addr(), strings.Join(names, ", "), refused)
 }
 
 // poke wakes Wait.
@@ -264,6 +273,12 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 			"a worker's host and version are a line of up to %d bytes each, without control or direction characters: set the machine's host name", maxLine)}
 	}
 	from := c.peer()
+	if other := s.otherDriver(h); other != "" {
+		s.mu.Lock()
+		s.other = other
+		s.mu.Unlock()
+		return nil, &pb.Goodbye{ForGood: true, Reason: other}
+	}
 	for _, err := range []error{identity.CheckName(name), identity.CheckBound(from.AuthInfo, name), checkMetrics(h.GetMetrics(), from.Addr)} {
 		if err != nil {
 			return nil, &pb.Goodbye{ForGood: true, Reason: err.Error()}
@@ -288,6 +303,21 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 		s.members[name] = m
 	}
 	return m, bye
+}
+
+// otherDriver says which of the run's own drivers a worker lacks, or has from elsewhere; "" for none.
+func (s *Server) otherDriver(h *pb.Hello) string {
+	for _, name := range slices.Sorted(maps.Keys(s.cfg.Drivers)) {
+		is := "does not have it"
+		if word := h.GetDrivers()[name]; word == s.cfg.Drivers[name] {
+			continue
+		} else if word != "" {
+			is = "has it from " + line(word[:min(len(word), 2*maxLine)])
+		}
+		return fmt.Sprintf("the plan uses driver %q, which the coordinator has from %s, and worker %s %s: run the same program on both sides (docs/drivers.md)",
+			name, s.cfg.Drivers[name], line(h.GetName()), is)
+	}
+	return ""
 }
 
 // spare says whether another worker may take a member's name: spares may join, and the member was lost or never had a part. The caller holds the lock.

@@ -22,6 +22,7 @@ const Local = "local"
 // FleetConfig says where a run's workers come from. If Workers is 0, there is one, in this process or in a Child.
 type FleetConfig struct {
 	Version string                     // of this program
+	Drivers map[string]string          // of its own, those that the run uses: where each comes from, by name
 	New     func(keep []int) rpc.Local // makes the worker of this process, whose event loops keep to these CPUs, or run anywhere if there are none
 	Keep    []int                      // CPUs for the loops of the worker that this process makes or starts; none for anywhere
 	CPU     func() time.Duration       // CPU time used by this process, user + system; called from any goroutine
@@ -59,7 +60,7 @@ func OpenFleet(run string, c FleetConfig) (*Fleet, error) {
 		f.members = []worker.Member{{Name: Local, Version: c.Version, Worker: local}}
 		return f, nil
 	}
-	cfg := rpc.Config{Run: run, Version: c.Version, Timing: rpc.TimingOf(c.Lease), Logger: c.Logger, Spares: c.Spares}
+	cfg := rpc.Config{Run: run, Version: c.Version, Drivers: c.Drivers, Timing: rpc.TimingOf(c.Lease), Logger: c.Logger, Spares: c.Spares}
 	var err error
 	if c.Workers > 0 {
 		f.release = append(f.release, rpc.Frugal())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,9 +28,10 @@ import (
 
 // Config says how to run plans.
 type Config struct {
-	Root    string // where runs are kept
-	Version string // of this program
-	Strict  bool   // treat suspect figures as invalid
+	Root    string            // where runs are kept
+	Version string            // of this program
+	Origins map[string]string // of its own drivers: where each comes from, by name
+	Strict  bool              // treat suspect figures as invalid
 	Labels  map[string]string
 	Samples func(dir *rundir.Dir, p *plan.Plan, r *run.Run) error // keeps a finished run's single ops, if its plan wants them
 	Resume  string                                                // an experiment that was cut off, to resume; "" for none
@@ -129,6 +131,10 @@ func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 	h := &j.header
 	h.DrawsAs = max(h.Repetition, 1)
 	h.Plan, h.PlanDigest, h.StartedAt, h.Loadgen, h.Strict, h.Labels = p.Name, plan.Digest(j.canonical), time.Now().UTC(), c.Version, c.Strict, c.Labels
+	h.Drivers = maps.Clone(c.Origins)
+	maps.DeleteFunc(h.Drivers, func(name, _ string) bool {
+		return !slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Driver == name })
+	})
 	return rundir.Create(c.Root, h.ID, j.canonical)
 }
 
@@ -148,6 +154,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	onLoss := cmp.Or(c.OnWorkerLoss, j.plan.OnWorkerLoss, plan.Continue)
 	c.Fleet.Spares = onLoss == plan.Replace
 	nodes := newNodes(c.divide(j.plan, &environment), c.Protocol)
+	c.Fleet.Drivers = j.header.Drivers
 	workers, err := OpenFleet(j.header.ID, c.Fleet)
 	if err != nil {
 		return unable(err)

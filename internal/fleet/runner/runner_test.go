@@ -79,7 +79,7 @@ func config(t *testing.T, progress *shown) Config {
 		Root: t.TempDir(), Version: "v1", Labels: map[string]string{"a": "b"},
 		Samples:     func(*rundir.Dir, *plan.Plan, *run.Run) error { return nil },
 		Means:       observe.Means{Drivers: drivers.All()},
-		Protocol:    drivers.Protocol,
+		Protocol:    drivers.Stock().Protocol,
 		Environment: func() machine.Environment { return machine.Environment{Hostname: "here"} },
 		Words:       io.Discard, Progress: func(string) Progress { return progress }, Logger: quiet, Drain: make(chan struct{}),
 		Fleet: FleetConfig{

@@ -101,6 +101,27 @@ const (
 
 var errOverdue = errors.New("the client did not return by its deadline")
 
+// timely calls a driver's code. If the code heeds no deadline, timely returns half a second after ctx has ended, and leaves the code's goroutine behind:
+// nobody can end it.
+func timely(ctx context.Context, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- panics.Safely(f) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(time.Duration(overtime)):
+		return errOverdue
+	}
+}
+
 // take claims the call, and reports whether nobody had. The goroutine takes a call to carry it out; the loop takes it to have it back.
 func (c *blockingCall) take() bool { return atomic.CompareAndSwapUint32(&c.taken, 0, 1) }
 
@@ -145,17 +166,20 @@ func (b *blocking) newConn(endpoint int) *blockingConn {
 }
 
 // client makes a client of a connection's endpoint.
-func (b *blocking) client(ctx context.Context, c *blockingConn) (client driver.Session, err error) {
+func (b *blocking) client(ctx context.Context, c *blockingConn) (driver.Session, error) {
 	link := b.link(b.endpoints[c.endpoint].Text)
 	link.Dial, link.Room = c.meter.Dial, &c.room
-	err = panics.Safely(func() (err error) {
-		client, err = b.dial(ctx, link)
+	made := make(chan driver.Session, 1)
+	err := timely(ctx, func() error {
+		client, err := b.dial(ctx, link)
+		made <- client
 		return err
 	})
 	if err != nil {
 		c.meter.Cut()
+		return nil, err
 	}
-	return client, err
+	return <-made, nil
 }
 
 // hangUp closes a client and any connection it has left open. The error is dropped: either no request is outstanding, or the request's own error is

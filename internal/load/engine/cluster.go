@@ -106,14 +106,17 @@ func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Du
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var nodes []driver.Node
-	err := c.side.talk(ctx, end, func(conn *sockets.Witness) (err error) {
-		nodes, err = c.driver.Nodes(ctx, conn, c.side.link(end.Text))
+	err := c.side.talk(ctx, end, func(conn *sockets.Witness, link driver.Link) (err error) {
+		nodes, err = c.driver.Nodes(ctx, conn, link)
 		if err == nil && len(nodes) == 0 {
 			return errors.New("it names no node of its cluster")
 		}
 		return err
 	})
-	return nodes, err
+	if err != nil {
+		return nil, err
+	}
+	return nodes, nil
 }
 
 // enter gives nodes their slots, unless the map is older than the one in use; then it returns false. The slots of a node for which there is no place

@@ -19,11 +19,15 @@ import (
 type hanging struct {
 	driver.Driver // of whose other methods it has those of null
 	in            string
+	deaf          chan struct{} // if it is not nil, the driver heeds no deadline, and goes on until this is closed
 }
 
 func (d hanging) hang(ctx context.Context, in string) error {
 	if d.in != in {
 		return nil
+	}
+	if d.deaf != nil {
+		<-d.deaf
 	}
 	<-ctx.Done()
 	return ctx.Err()
@@ -45,7 +49,8 @@ func (d hanging) CleanUp(ctx context.Context, _ net.Conn, _ driver.Link) error {
 	return d.hang(ctx, "clean up")
 }
 
-// Whatever a driver does for a phase has a deadline: 10 s to make ready, of which 3 s for a server to identify itself, and 5 s to clean up.
+// Whatever a driver does for a phase has a deadline: 10 s to make ready, of which 3 s for a server to identify itself, and 5 s to clean up. Nobody waits
+// more than half a second longer for a driver that does not heed it.
 func TestDriversThatHang(t *testing.T) {
 	for in, c := range map[string]struct {
 		prepare, run time.Duration
@@ -57,9 +62,9 @@ func TestDriversThatHang(t *testing.T) {
 		"prepare":  {10 * time.Second, 0, `target "t": n0 (10.0.0.1:1): `},
 		"clean up": {0, 5 * time.Second, ""},
 	} {
-		servertest.Bubble(t, func(t *testing.T) {
+		hangs := func(t *testing.T, deaf chan struct{}) {
 			p := nullPlan(t, 1, onBlocking, "clear {}")
-			e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{hanging{null.Driver{}, in}}, Sleep: time.Sleep}, p)
+			e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{hanging{null.Driver{}, in, deaf}}, Sleep: time.Sleep}, p)
 			e.resolve = nil
 			e.dial = func(context.Context, string, string) (net.Conn, error) {
 				here, there := net.Pipe()
@@ -77,6 +82,20 @@ func TestDriversThatHang(t *testing.T) {
 			began = time.Now()
 			ran(t, e)
 			require.Equal(t, c.run, time.Since(began), in)
+		}
+		servertest.Bubble(t, func(t *testing.T) { hangs(t, nil) })
+		for _, whole := range []*time.Duration{&c.prepare, &c.run} {
+			if *whole > 0 {
+				*whole += time.Duration(overtime)
+			}
+		}
+		if c.says != "" {
+			c.says = "the client did not return by its deadline"
+		}
+		servertest.Bubble(t, func(t *testing.T) {
+			deaf := make(chan struct{})
+			defer close(deaf)
+			hangs(t, deaf)
 		})
 	}
 }
@@ -106,7 +125,7 @@ func TestContextsEndWithTheirStep(t *testing.T) {
 // A worker that no session falls to asks nobody for anything.
 func TestIdleWorkerConnectsToNobody(t *testing.T) {
 	p := nullPlan(t, 1, onBlocking, "ops = { get = 1 }\nclosed { iterations = 3 }")
-	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{hanging{null.Driver{}, ""}}}, p)
+	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{hanging{null.Driver{}, "", nil}}}, p)
 	e.resolve = nil
 	e.dial = func(context.Context, string, string) (net.Conn, error) {
 		t.Error("it connects")
@@ -131,7 +150,7 @@ func (d keeping) Prepare(ctx context.Context, _ net.Conn, _ driver.Link) error {
 func TestPreparationEndsItsContext(t *testing.T) {
 	var kept context.Context
 	p := nullPlan(t, 1, onBlocking, "ops = { get = 1 }\nclosed { iterations = 3 }")
-	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{keeping{hanging{null.Driver{}, ""}, &kept}}}, p)
+	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{keeping{hanging{null.Driver{}, "", nil}, &kept}}}, p)
 	e.resolve = nil
 	e.dial = func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()

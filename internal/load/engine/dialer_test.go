@@ -48,9 +48,14 @@ func (liner) Identify(_ context.Context, conn net.Conn, link driver.Link) (map[s
 	return map[string]string{"server": strings.TrimSpace(line), "asked at": link.Endpoint}, err
 }
 
-func (d liner) Prepare(_ context.Context, conn net.Conn, link driver.Link) error {
+func (d liner) Prepare(ctx context.Context, _ net.Conn, link driver.Link) error {
 	d.prepared.Add(1)
-	_, err := fmt.Fprintf(conn, "prepare %s\n", link.Run)
+	conn, err := link.Dial(ctx) // as a client does that opens its own
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "prepare %s\n", link.Run)
 	return err
 }
 

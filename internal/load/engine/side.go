@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/base/panics"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/op"
@@ -186,7 +186,7 @@ func (x *side) prepare(ctx context.Context, ready map[string]bool) error {
 	for i := range x.endpoints {
 		end := x.endpoints[i]
 		all.Go(func() error {
-			return x.talk(ctx, &end, func(conn *sockets.Witness) error { return p.Prepare(ctx, conn, x.link(end.Text)) })
+			return x.talk(ctx, &end, func(conn *sockets.Witness, link driver.Link) error { return p.Prepare(ctx, conn, link) })
 		})
 	}
 	err := all.Wait()
@@ -206,7 +206,7 @@ func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
 	defer cancel()
 	for i := range g.endpoints {
 		end := g.endpoints[i]
-		err := g.talk(ctx, &end, func(conn *sockets.Witness) error { return c.CleanUp(ctx, conn, g.link(end.Text)) })
+		err := g.talk(ctx, &end, func(conn *sockets.Witness, link driver.Link) error { return c.CleanUp(ctx, conn, link) })
 		if err != nil {
 			e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "server is not cleaned up", slog.String("target", g.target.Name), slog.Any("error", err))
 		}
@@ -304,10 +304,10 @@ func (x *side) choose(end *sockets.Endpoint, places []sockets.Endpoint, facts []
 // identifyAt connects to an endpoint and asks the server there to identify itself. It notes the address that the connection leads to.
 func (x *side) identifyAt(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
 	facts := map[string]string{}
-	err := x.talk(ctx, end, func(conn *sockets.Witness) error {
+	err := x.talk(ctx, end, func(conn *sockets.Witness, link driver.Link) error {
 		if d != nil {
-			told, err := d.Identify(ctx, conn, x.link(end.Text))
-			if err != nil {
+			told, err := d.Identify(ctx, conn, link)
+			if err = cmp.Or(err, ctx.Err()); err != nil { // after its time nobody waits for what it says
 				return err
 			}
 			maps.Copy(facts, told)
@@ -364,9 +364,17 @@ func (x *side) link(endpoint string) driver.Link {
 	}
 }
 
-// talk runs a driver's exchange with an endpoint over a connection of its own, until ctx ends. Errors name the likely cause.
-func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(conn *sockets.Witness) error) error {
-	conn, err := x.connect.To(ctx, end)
+// talk runs a driver's exchange with an endpoint over a connection of its own, until ctx ends. The link of a Dialer makes more of them. Errors name the
+// likely cause.
+func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(conn *sockets.Witness, link driver.Link) error) error {
+	dial := func(ctx context.Context) (net.Conn, error) {
+		conn, err := x.connect.To(ctx, end)
+		if deadline, ok := ctx.Deadline(); ok && err == nil {
+			err = conn.SetDeadline(deadline)
+		}
+		return conn, err
+	}
+	conn, err := dial(ctx)
 	switch {
 	case end.Path == "" && errors.Is(err, unix.ECONNREFUSED):
 		return fmt.Errorf("connect to %v: %w: nothing listens there: start the server, or write endpoints that are there", end, err)
@@ -374,12 +382,11 @@ func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(co
 		return fmt.Errorf("connect to %v: %w", end, err)
 	}
 	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return fmt.Errorf("%v: %w", end, err)
+	heard, link := &sockets.Witness{Conn: conn}, x.link(end.Text)
+	if _, dials := x.driver.(driver.Dialer); dials {
+		link.Dial = func(context.Context) (net.Conn, error) { return dial(ctx) }
 	}
-	heard := &sockets.Witness{Conn: conn}
-	if err := panics.Safely(func() error { return exchange(heard) }); err != nil {
+	if err := timely(ctx, func() error { return exchange(heard, link) }); err != nil {
 		return fmt.Errorf("%v: %w", end, heard.Explain(x.connect.Explain(err)))
 	}
 	return nil

@@ -48,6 +48,7 @@ func placeholder(path string) string {
 		"environment.nulls":                            "PATH",
 		"environment.null_codes":                       "PATH",
 		"labels":                                       "LABEL",
+		"drivers":                                      "DRIVER",
 	}[path]
 }
 

@@ -52,6 +52,9 @@ type Header struct {
 	DrawsAs    int       `json:"draws_as"`    // the repetition whose random draws its loads made, from 1; 0 in results of an older loadgen, where all drew as the first
 
 	Labels map[string]string `json:"labels"` // set by the user
+
+	// Drivers says where each driver comes from that the plan uses and that loadgen does not bring: module@version sum, by name.
+	Drivers map[string]string `json:"drivers,omitempty"`
 }
 
 // AssertResult is the result of one of the plan's asserts.

@@ -39,6 +39,9 @@ type Suite struct {
 	// the replies of a driver.Timed.
 	Open func(t testing.TB) Executor
 
+	// Connections is the most connections that a client of a driver.Dialer opens; 0 for one.
+	Connections int
+
 	// Note is the expected note for a server that reports nothing about itself; "" if it does report.
 	Note string
 

@@ -3,10 +3,12 @@ package drivertest_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -253,6 +255,9 @@ var faults = []struct {
 	{"key elsewhere", "wire/layout", faulty{codec: func(c driver.Codec) driver.Codec { return misplaced{c} }}},
 	{"skims what is no value", "wire/skim", faulty{codec: func(c driver.Codec) driver.Codec { return hasty{c} }}},
 	{"tells lengths of what is no value", "wire/outline", faulty{codec: func(c driver.Codec) driver.Codec { return hasty{c} }}},
+	{"leaves goroutines behind", "session/goroutines", client{Driver: redis.Driver{}, connections: 1, leaks: true}},
+	{"more connections than it says", "session/connections", client{Driver: redis.Driver{}, connections: 3}},
+	{"connects by itself", "session/connections", client{Driver: redis.Driver{}, connections: 1, direct: true}},
 	{"greeting in one piece", "wire/greeting", faulty{codec: func(c driver.Codec) driver.Codec {
 		return codec{Codec: c, parseGreeting: func(b []byte, i int) (int, error) {
 			n, err := c.ParseGreeting(b, i)
@@ -264,6 +269,71 @@ var faults = []struct {
 	}}},
 }
 
+// client is a driver whose clients block, with one fault at most.
+type client struct {
+	driver.Driver
+	leaks, hides, direct bool
+	connections          int
+}
+
+func (d client) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
+	s := &clientSession{}
+	s.codec, _ = redis.Driver{}.NewCodec(link) // without secrets it cannot fail
+	for range d.connections {
+		conn, err := link.Dial(ctx)
+		if d.direct {
+			conn, err = net.Dial("tcp", link.Endpoint)
+		}
+		if err != nil && d.hides {
+			return nil, errors.New("it did not work")
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.conns = append(s.conns, conn)
+	}
+	if d.leaks {
+		go func() { select {} }()
+	}
+	return s, nil
+}
+
+type clientSession struct {
+	codec driver.Codec
+	conns []net.Conn
+}
+
+func (s *clientSession) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
+	deadline, _ := ctx.Deadline()
+	conn := s.conns[0]
+	if err := errors.Join(conn.SetDeadline(deadline), ctx.Err()); err != nil {
+		return err
+	}
+	if _, err := conn.Write(s.codec.AppendRequest(nil, req)); err != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	for b := []byte(nil); ; {
+		if n, err := s.codec.Parse(b, req.Verb, reply); n > 0 || err != nil {
+			return err
+		}
+		b = slices.Grow(b, 1<<16)
+		n, err := conn.Read(b[len(b):cap(b)])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = context.DeadlineExceeded
+		}
+		if b = b[:len(b)+n]; err != nil {
+			return err
+		}
+	}
+}
+
+func (s *clientSession) Close() error {
+	for _, conn := range s.conns {
+		_ = conn.Close() // a test may have cut it
+	}
+	return nil
+}
+
 // conform runs the suite over a node in this process.
 func conform(t *testing.T, d driver.Driver, open func(drivertest.Executor) drivertest.Executor) {
 	node, err := cachenode.New(cachenode.Config{Listen: "127.0.0.1:0", Memory: 64 << 20, Version: "1"})
@@ -272,7 +342,7 @@ func conform(t *testing.T, d driver.Driver, open func(drivertest.Executor) drive
 	go func() { served <- node.Serve(context.Background()) }()
 	t.Cleanup(func() { node.Close(); <-served })
 	dial := func() (net.Conn, error) { return net.Dial("tcp", node.Addr().String()) }
-	suite := drivertest.Suite{Driver: d, Dial: dial}
+	suite := drivertest.Suite{Driver: d, Dial: dial, Connections: 2}
 	if wire, ok := d.(driver.Wire); ok && open != nil {
 		suite.Open = func(t testing.TB) drivertest.Executor {
 			c, err := wire.NewCodec(driver.Link{Config: d.NewConfig()})
@@ -293,6 +363,7 @@ func TestSuite(t *testing.T) {
 	name := os.Getenv(faultVariable)
 	if name == "" {
 		conform(t, redis.Driver{}, nil)
+		conform(t, client{Driver: redis.Driver{}, connections: 2, hides: true}, nil)
 	}
 	for _, f := range faults {
 		if f.name != name {

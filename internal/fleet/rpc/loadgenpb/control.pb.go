@@ -361,8 +361,9 @@ type Hello struct {
 	Incarnation   string                 `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // random, and another one whenever a worker begins anew: the same name with another one is another worker
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Host          string                 `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
-	Received      uint64                 `protobuf:"varint,6,opt,name=received,proto3" json:"received,omitempty"` // as in FromWorker; 0 at the first
-	Metrics       string                 `protobuf:"bytes,7,opt,name=metrics,proto3" json:"metrics,omitempty"`    // host:port of its metrics page; empty: it serves none
+	Received      uint64                 `protobuf:"varint,6,opt,name=received,proto3" json:"received,omitempty"`                                                                        // as in FromWorker; 0 at the first
+	Metrics       string                 `protobuf:"bytes,7,opt,name=metrics,proto3" json:"metrics,omitempty"`                                                                           // host:port of its metrics page; empty: it serves none
+	Drivers       map[string]string      `protobuf:"bytes,8,rep,name=drivers,proto3" json:"drivers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of its program's own: module@version sum, by name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,6 +445,13 @@ func (x *Hello) GetMetrics() string {
 		return x.Metrics
 	}
 	return ""
+}
+
+func (x *Hello) GetDrivers() map[string]string {
+	if x != nil {
+		return x.Drivers
+	}
+	return nil
 }
 
 // Welcome admits a worker.
@@ -2202,7 +2210,7 @@ const file_control_proto_rawDesc = "" +
 	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeH\x00R\benvelope\x12\x18\n" +
 	"\x06stored\x18\x04 \x01(\x04H\x00R\x06stored\x12/\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeH\x00R\agoodbyeB\t\n" +
-	"\amessage\"\xbd\x01\n" +
+	"\amessage\"\xb3\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -2210,7 +2218,11 @@ const file_control_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\tR\x04host\x12\x1a\n" +
 	"\breceived\x18\x06 \x01(\x04R\breceived\x12\x18\n" +
-	"\ametrics\x18\a \x01(\tR\ametrics\"\x8d\x01\n" +
+	"\ametrics\x18\a \x01(\tR\ametrics\x128\n" +
+	"\adrivers\x18\b \x03(\v2\x1e.loadgen.v1.Hello.DriversEntryR\adrivers\x1a:\n" +
+	"\fDriversEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x01\n" +
 	"\aWelcome\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12!\n" +
@@ -2386,7 +2398,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
 	(*Part)(nil),            // 1: loadgen.v1.Part
@@ -2413,10 +2425,11 @@ var file_control_proto_goTypes = []any{
 	(*Interrupted)(nil),     // 22: loadgen.v1.Interrupted
 	(*Throttled)(nil),       // 23: loadgen.v1.Throttled
 	(*TCP)(nil),             // 24: loadgen.v1.TCP
-	nil,                     // 25: loadgen.v1.Assignment.NodesEntry
-	nil,                     // 26: loadgen.v1.Ready.TargetsEntry
-	nil,                     // 27: loadgen.v1.Reached.ServersEntry
-	nil,                     // 28: loadgen.v1.Facts.FactEntry
+	nil,                     // 25: loadgen.v1.Hello.DriversEntry
+	nil,                     // 26: loadgen.v1.Assignment.NodesEntry
+	nil,                     // 27: loadgen.v1.Ready.TargetsEntry
+	nil,                     // 28: loadgen.v1.Reached.ServersEntry
+	nil,                     // 29: loadgen.v1.Facts.FactEntry
 }
 var file_control_proto_depIdxs = []int32{
 	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
@@ -2428,33 +2441,34 @@ var file_control_proto_depIdxs = []int32{
 	6,  // 6: loadgen.v1.FromCoordinator.echo:type_name -> loadgen.v1.Echo
 	8,  // 7: loadgen.v1.FromCoordinator.envelope:type_name -> loadgen.v1.Envelope
 	7,  // 8: loadgen.v1.FromCoordinator.goodbye:type_name -> loadgen.v1.Goodbye
-	9,  // 9: loadgen.v1.Envelope.assignment:type_name -> loadgen.v1.Assignment
-	12, // 10: loadgen.v1.Envelope.prepare:type_name -> loadgen.v1.Step
-	13, // 11: loadgen.v1.Envelope.start:type_name -> loadgen.v1.Start
-	14, // 12: loadgen.v1.Envelope.drain:type_name -> loadgen.v1.Drain
-	15, // 13: loadgen.v1.Envelope.abandon:type_name -> loadgen.v1.Abandon
-	11, // 14: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
-	16, // 15: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
-	19, // 16: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
-	25, // 17: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
-	26, // 18: loadgen.v1.Ready.targets:type_name -> loadgen.v1.Ready.TargetsEntry
-	27, // 19: loadgen.v1.Reached.servers:type_name -> loadgen.v1.Reached.ServersEntry
-	28, // 20: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
-	20, // 21: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
-	23, // 22: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
-	24, // 23: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
-	22, // 24: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
-	21, // 25: loadgen.v1.Generator.machine:type_name -> loadgen.v1.Machine
-	10, // 26: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
-	17, // 27: loadgen.v1.Ready.TargetsEntry.value:type_name -> loadgen.v1.Reached
-	18, // 28: loadgen.v1.Reached.ServersEntry.value:type_name -> loadgen.v1.Facts
-	0,  // 29: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	2,  // 30: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	30, // [30:31] is the sub-list for method output_type
-	29, // [29:30] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	25, // 9: loadgen.v1.Hello.drivers:type_name -> loadgen.v1.Hello.DriversEntry
+	9,  // 10: loadgen.v1.Envelope.assignment:type_name -> loadgen.v1.Assignment
+	12, // 11: loadgen.v1.Envelope.prepare:type_name -> loadgen.v1.Step
+	13, // 12: loadgen.v1.Envelope.start:type_name -> loadgen.v1.Start
+	14, // 13: loadgen.v1.Envelope.drain:type_name -> loadgen.v1.Drain
+	15, // 14: loadgen.v1.Envelope.abandon:type_name -> loadgen.v1.Abandon
+	11, // 15: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
+	16, // 16: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
+	19, // 17: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
+	26, // 18: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
+	27, // 19: loadgen.v1.Ready.targets:type_name -> loadgen.v1.Ready.TargetsEntry
+	28, // 20: loadgen.v1.Reached.servers:type_name -> loadgen.v1.Reached.ServersEntry
+	29, // 21: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
+	20, // 22: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
+	23, // 23: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
+	24, // 24: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
+	22, // 25: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
+	21, // 26: loadgen.v1.Generator.machine:type_name -> loadgen.v1.Machine
+	10, // 27: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
+	17, // 28: loadgen.v1.Ready.TargetsEntry.value:type_name -> loadgen.v1.Reached
+	18, // 29: loadgen.v1.Reached.ServersEntry.value:type_name -> loadgen.v1.Facts
+	0,  // 30: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	2,  // 31: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	31, // [31:32] is the sub-list for method output_type
+	30, // [30:31] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2495,7 +2509,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
