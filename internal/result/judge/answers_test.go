@@ -27,6 +27,8 @@ type server struct {
 	breaks  float64                  // the rate from which on one op in ten fails; 0: never
 	cause   measure.Cause            // by this
 	text    string                   // and answers this
+	dies    time.Duration            // after so long of a search; 0: never
+	gone    bool                     // it has died
 }
 
 // answer returns when ops that arrive at these times have been answered, in seconds.
@@ -110,6 +112,9 @@ func (s server) open(r *rand.Rand, shape plan.Shape) *measure.Totals {
 			sample.Outcome, sample.Cause = driver.Error, s.cause
 			t.Errors.Add([]byte(s.text))
 		}
+		if s.gone {
+			sample.Outcome, sample.Cause = driver.Error, measure.Cause(op.Refused)
+		}
 		record(t, sample)
 		last = max(last, end)
 	})
@@ -164,6 +169,7 @@ func (c known) search(seed uint64) (*plan.Phase, Measured) {
 		if !more {
 			return ph, m
 		}
+		c.gone = c.dies > 0 && spent > c.dies
 		const sent = 1e9
 		again := uint64(sent * c.resent * min(1, shape.Rate/most))
 		step := Measured{Endpoints: endpoints, Shape: pace.Shape(shape), Generators: []measure.Generator{{
@@ -333,5 +339,15 @@ func TestWhatGaveOutFirst(t *testing.T) {
 		require.Equal(t, want, s.Cause, s.Evidence)
 		require.LessOrEqual(t, *s.Rate, 2000.0)
 		require.InEpsilon(t, 2000, *s.High, 0.05)
+	}
+	for _, dies := range []time.Duration{time.Millisecond, 10 * time.Second, 60 * time.Second} {
+		queue.dies, queue.shown = dies, shown{}
+		ph, m := queue.search(1)
+		s := queue.found(ph, m)
+		require.Equal(t, byServer, s.Cause, s.Evidence)
+		require.Equal(t, Gone, m.Ended)
+		if s.FirstFailed != nil {
+			require.Greater(t, *s.FirstFailed, 3000.0, "what nobody answers does not fail")
+		}
 	}
 }

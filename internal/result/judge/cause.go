@@ -22,6 +22,7 @@ const (
 	byStalls      = "stalls"
 	byErrors      = "errors"
 	byNetwork     = "network"
+	byServer      = "server"
 	notVisible    = "not_visible"
 )
 
@@ -40,8 +41,13 @@ const unseen = "not visible from here; an observe block for the server's process
 // target's servers. It says nothing about a search in which no rate failed.
 func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 	s := p.Search
+	if s == nil {
+		return
+	}
+	last := m.Levels[len(m.Levels)-1]
 	switch {
-	case s == nil:
+	case last.outcome == Unanswered:
+		s.Cause, s.Evidence = byServer, fmt.Sprintf("the server, which was gone: nobody answered %s any more%s: its log may say why it ended", p.arriving(last.Rate), last.endings().said)
 		return
 	case s.ClientBound != nil:
 		s.Cause, s.Evidence = byGenerator, "the generator, which could not offer more"
@@ -70,22 +76,15 @@ func (m *Measured) signs() (code, evidence string) {
 		if l.outcome != Failed && l.outcome != Overloaded {
 			continue
 		}
-		var due, refused, answered uint64
-		for _, o := range l.phase.parts() {
-			due, refused, answered = due+o.Due, refused+o.Causes.Refused, answered+o.Causes.Reply
-		}
-		said := ""
-		if len(l.phase.Errors) > 0 {
-			said = " (" + l.phase.Errors[0].Text + ")"
-		}
-		of := func(n uint64) string { return quantity.Number(float64(n)) + " of " + quantity.Count(due, "op") }
+		f := l.endings()
+		of := func(n uint64) string { return quantity.Number(float64(n)) + " of " + quantity.Count(f.due, "op") }
 		switch t := l.phase.Generator.TCP; {
-		case float64(refused) > broken*float64(due):
-			return byConnections, "connections: " + of(refused) + " found none" + said
-		case float64(answered) > broken*float64(due) && (strings.Contains(said, "OOM command not allowed") || strings.Contains(said, "out of memory")):
-			return byMemory, "memory: the server answered " + of(answered) + " with an error" + said
-		case float64(answered) > broken*float64(due):
-			return byErrors, "the server: it answered " + of(answered) + " with an error" + said
+		case float64(f.refused) > broken*float64(f.due):
+			return byConnections, "connections: " + of(f.refused) + " found none" + f.said
+		case float64(f.replied) > broken*float64(f.due) && (strings.Contains(f.said, "OOM command not allowed") || strings.Contains(f.said, "out of memory")):
+			return byMemory, "memory: the server answered " + of(f.replied) + " with an error" + f.said
+		case float64(f.replied) > broken*float64(f.due):
+			return byErrors, "the server: it answered " + of(f.replied) + " with an error" + f.said
 		case t != nil && float64(t.BytesRetransmitted) > overcast*float64(t.BytesSent):
 			return byNetwork, "the network: TCP sent " + quantity.Percent(float64(t.BytesRetransmitted)/float64(t.BytesSent)) + " of the bytes again"
 		}

@@ -90,9 +90,31 @@ func (m *Measured) Tries(ph *plan.Phase) []Try {
 		} else {
 			try.Score, try.Slow = l.score(ph)
 		}
+		if n := len(tries); n > 0 && try.Outcome == Unanswered && m.Levels[n-1].outcome != Held && m.Levels[n-1].endings().away > 0 {
+			tries[n-1].Outcome = Unanswered // it was on the way out
+		}
 		tries = append(tries, try)
 	}
 	return tries
+}
+
+// endings are the ops of a level, and how they ended.
+type endings struct {
+	due, ended    uint64
+	away, refused uint64 // that met no server: refused, or their connection was lost
+	replied       uint64 // that were answered with an error
+	said          string // the most frequent error, in parentheses; "" for none
+}
+
+func (l *Level) endings() (f endings) {
+	for _, o := range l.phase.parts() {
+		f.due, f.ended = f.due+o.Due, f.ended+o.OK+o.Miss
+		f.away, f.refused, f.replied = f.away+o.Causes.Lost+o.Causes.Refused, f.refused+o.Causes.Refused, f.replied+o.Causes.Reply
+	}
+	if len(l.phase.Errors) > 0 {
+		f.said = " (" + l.phase.Errors[0].Text + ")"
+	}
+	return f
 }
 
 // score returns the largest log odds of a slow op less those that an objective or max_bad allows, over these and the ops; and the most slow ops that
@@ -195,7 +217,9 @@ func (m *Measured) Stop() { m.Ended = Stopped }
 func (l *Level) try(ph *plan.Phase) {
 	l.Why = l.shortfall(ph)
 	l.outcome = Held
-	switch {
+	switch f := l.endings(); {
+	case f.away > 0 && f.ended+f.replied == 0:
+		l.outcome, l.Why = Unanswered, "nobody answered"+f.said
 	case l.Why == "":
 	case l.starved() || l.late:
 		l.outcome = Limited

@@ -9,6 +9,7 @@ const (
 	Growth   = 2.0     // factor from a rate that held to the next one, while none has failed
 	Cautious = 1.0 / 8 // the first rate, as a share of what the closed load reached
 	fall     = 4.0     // factor from a rate that failed to the next one, while none has held
+	silences = 3       // how many tries that nobody answers end a search
 	spoils   = 3       // how many levels above every rate that it could offer the generator must spoil before that is its limit
 	seeking  = 0.35    // share of the budget for finding roughly where the answer lies
 	bracket  = 0.35    // width, in log rate, to which that is found
@@ -27,12 +28,13 @@ const (
 	Failed             // the objective was missed
 	Overloaded         // the target was far from sustaining the rate
 	Limited            // the generator could not offer the rate properly, so the try says nothing about the target
+	Unanswered         // nobody was there to answer, or went away meanwhile: it says nothing, either
 	Closed             // this try was the closed load: Rate is what it reached
 )
 
 // String returns the outcome's word in results.
 func (o Outcome) String() string {
-	return [...]string{Held: "held", Failed: "failed", Overloaded: "overloaded", Limited: "client-bound", Closed: "closed"}[o]
+	return [...]string{Held: "held", Failed: "failed", Overloaded: "overloaded", Limited: "client-bound", Unanswered: "unanswered", Closed: "closed"}[o]
 }
 
 // Aim is what a try is for.
@@ -75,6 +77,7 @@ const (
 	Precise       // the interval is narrow enough
 	AtTo          // the highest rate holds
 	BelowFrom     // the lowest rate does not hold
+	Gone          // nobody answers any more
 	Spent         // the budget is spent
 	Shrunk        // there are fewer workers than at the start
 	Stopped       // the user ended it
@@ -83,7 +86,7 @@ const (
 // String says in words why a search has ended.
 func (e End) String() string {
 	return [...]string{
-		GoOn: "", Precise: "the precision was reached", AtTo: "the highest rate holds", BelowFrom: "the lowest rate does not hold",
+		GoOn: "", Precise: "the precision was reached", AtTo: "the highest rate holds", BelowFrom: "the lowest rate does not hold", Gone: "the server was gone",
 		Spent: "the budget was spent", Shrunk: "a worker was lost", Stopped: "stopped by the user",
 	}[e]
 }
@@ -91,7 +94,7 @@ func (e End) String() string {
 // Code names an end for programs; "" while a search goes on.
 func (e End) Code() string {
 	return [...]string{
-		GoOn: "", Precise: "precise", AtTo: "at_to", BelowFrom: "below_from", Spent: "spent", Shrunk: "shrunk", Stopped: "stopped",
+		GoOn: "", Precise: "precise", AtTo: "at_to", BelowFrom: "below_from", Gone: "gone", Spent: "spent", Shrunk: "shrunk", Stopped: "stopped",
 	}[e]
 }
 
@@ -102,6 +105,8 @@ func (b Bounds) Next(tries []Try, spent float64) (next Try, end End) {
 	s.left = b.Budget - spent
 	s.over = max(0, spent-s.tried) / float64(len(tries))
 	switch {
+	case s.silent >= silences:
+		return Try{}, Gone
 	case s.best >= s.To:
 		return Try{}, AtTo
 	case s.ceiling <= s.From:
@@ -137,6 +142,7 @@ type state struct {
 	ceiling  float64 // the lowest that a confirming try failed
 	wall     float64 // the generator's limit
 	reached  float64 // the largest that the generator could offer
+	silent   int     // tries since somebody answered
 	told     int     // tries that told something about the target
 	measured int     // measuring ones of these
 	aimed    bool    // seeking is over
@@ -150,10 +156,13 @@ func (b Bounds) state(tries []Try) *state {
 	s := &state{Bounds: b, tries: tries, failed: math.Inf(1), ceiling: math.Inf(1), wall: math.Inf(1)}
 	for _, t := range tries {
 		s.tried, s.last, s.aimed = s.tried+t.Seconds, t, s.aimed || t.Aim != Seek
+		if s.silent++; t.Outcome != Unanswered {
+			s.silent = 0
+		}
 		switch {
 		case t.Outcome == Closed:
 			s.closed = t.Rate
-		case t.Outcome == Limited:
+		case t.Outcome == Limited, t.Outcome == Unanswered:
 			continue
 		case t.Outcome == Held:
 			s.held = max(s.held, t.Rate)
@@ -205,7 +214,7 @@ func (s *state) weigh() {
 	}
 	var levels []seen
 	for _, t := range s.tries {
-		if t.Outcome == Closed || t.Outcome == Limited {
+		if t.Outcome == Closed || t.Outcome == Limited || t.Outcome == Unanswered {
 			continue
 		}
 		l := seen{x: math.Log(t.Rate), y: t.Score, scale: math.Sqrt(max(1, s.usual()/t.Seconds))}
@@ -234,7 +243,7 @@ func (s *state) seek(spent float64) (rate float64, more bool) {
 		return 0, false
 	case s.last.Outcome == Closed:
 		return s.closed * Cautious, true
-	case s.last.Outcome == Limited && s.last.Rate < s.wall:
+	case s.last.Outcome == Limited && s.last.Rate < s.wall, s.last.Outcome == Unanswered:
 		return s.last.Rate, true
 	case s.held == 0:
 		return failed / fall, true

@@ -13,7 +13,7 @@ type Level struct {
 
 	Validity Validity             `json:"validity"`
 	Reasons  []Reason             `json:"reasons"`
-	Outcome  string               `json:"outcome"` // in a search: "held", "failed", "overloaded", "client-bound" or "closed"
+	Outcome  string               `json:"outcome"` // in a search: "held", "failed", "overloaded", "client-bound", "unanswered" or "closed"
 	Why      string               `json:"why"`     // why it did not hold
 	Busy     float64              `json:"busy"`    // as in the generator's figures
 	Op       map[string]*Op       `json:"op"`
