@@ -127,10 +127,7 @@ func (p *printer) experimentDoubts(x *run.Experiment) {
 	for _, why := range tables.ShownReasons(own) {
 		p.bullet("-", why)
 	}
-	for _, d := range all {
-		p.doubt(d)
-	}
-	p.remedy(all)
+	p.doubts(all)
 }
 
 // varying leaves out comparisons without information, that is, figures that an open load sets and those in which all runs are alike, and empty
@@ -176,14 +173,8 @@ func opening(b *strings.Builder, plan string, facts, answers, verdict, reasons [
 		fmt.Fprintf(b, "- %s\n", markdown(why))
 	}
 	for _, d := range doubts {
-		if d.Means == "" {
-			fmt.Fprintf(b, "- %s\n", markdown(strings.Join(d.Facts, "; ")))
-			continue
-		}
-		fmt.Fprintf(b, "- %s %s\n", markdown(d.Means), markdown("["+d.Code+"]"))
-		for _, fact := range d.Facts {
-			fmt.Fprintf(b, "  - %s\n", markdown(fact))
-		}
+		line, _ := d.Line(0)
+		fmt.Fprintf(b, "- %s\n", markdown(line))
 	}
 	fmt.Fprintf(b, "\n%s\n", markdown(strings.Join(facts, " · ")))
 }

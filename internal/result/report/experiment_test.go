@@ -122,8 +122,7 @@ func TestAnswerOfAnExperiment(t *testing.T) {
 Different from the baseline aof=no? Yes, in 1 of 2 comparisons.
 Cannot tell of aof=always, in 1 comparison: 1 and 1 runs are too few.
 All runs are complete. Some figures are SUSPECT: quote none of those without the reasons.
-  - The figures include time in which loadgen itself waited for a processor. [run_queue]
-    all 2 runs, put: the loop waited 2 or 3 % of the time
+  - The figures include time in which loadgen itself waited for a processor: all 2 runs, put: the loop waited 2 or 3 % of the time [run_queue]
 What to do: loadgen explain run_queue
 `), b.String())
 	require.Contains(t, b.String(), "Only with --full: put: rate (the load sets it)\n")
@@ -134,6 +133,6 @@ What to do: loadgen explain run_queue
 	require.Contains(t, b.String(), "spread")
 	b.Reset()
 	require.NoError(t, Markdown(&b, []timeline.Source{{Study: timeline.NewStudy(x)}}))
-	require.Contains(t, b.String(), "waited for a processor. \\[run\\_queue\\]\n  - all 2 runs, put: the loop waited 2 or 3 % of the time\n")
+	require.Contains(t, b.String(), "waited for a processor: all 2 runs, put: the loop waited 2 or 3 % of the time \\[run\\_queue\\]\n")
 	require.Equal(t, 1, strings.Count(b.String(), "runs are too few"))
 }

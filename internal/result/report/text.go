@@ -36,7 +36,7 @@ func Text(w io.Writer, r *run.Run, opts Options) error {
 	for _, answer := range words.Answers(r) {
 		p.prose(answer)
 	}
-	p.doubts(r)
+	p.verdict(r)
 	p.line("")
 	p.head(r)
 	for _, name := range r.PhaseOrder {
@@ -169,8 +169,8 @@ func (p *printer) asserts(all []run.AssertResult) {
 	}
 }
 
-// doubts says how far the run got, whether its asserts hold and whether its figures can be trusted; then each reason once.
-func (p *printer) doubts(r *run.Run) {
+// verdict says how far the run got, whether its asserts hold and whether its figures can be trusted; then each reason once.
+func (p *printer) verdict(r *run.Run) {
 	p.prose(strings.Join(words.Verdict(r), " "))
 	for _, why := range words.Ends(r) {
 		p.bullet("-", why)
@@ -180,35 +180,25 @@ func (p *printer) doubts(r *run.Run) {
 			p.bullet("-", words.Unmet(a))
 		}
 	}
-	all := tables.Doubts(r)
-	for _, d := range all {
-		p.doubt(d)
-	}
-	p.remedy(all)
+	p.doubts(tables.Doubts(r))
 }
 
-// doubt adds a reason: its mark, its meaning and its code, and then the measurements.
-func (p *printer) doubt(d tables.Doubt) {
-	mark := cmp.Or(d.Validity.Mark(), "-")
-	if d.Means == "" {
-		for _, fact := range d.Facts {
-			p.bullet(mark, fact)
-		}
-		return
-	}
-	p.bullet(mark, d.Means+" ["+d.Code+"]")
-	for _, fact := range d.Facts {
-		p.bullet(" ", fact)
-	}
-}
-
-// remedy names the command that says what to do.
-func (p *printer) remedy(all []tables.Doubt) {
+// doubts adds a line for each reason, as much of it as a terminal has room for, and names the commands that say the rest and what to do.
+func (p *printer) doubts(all []tables.Doubt) {
 	var codes []string
+	room, complete := 0, true
+	if p.Width > 0 && !p.Full {
+		room = p.width - 4
+	}
 	for _, d := range all {
-		if d.Means != "" {
+		line, whole := d.Line(room)
+		p.line("  %s %s", cmp.Or(d.Validity.Mark(), "-"), line)
+		if complete = complete && whole; d.Means != "" {
 			codes = append(codes, d.Code)
 		}
+	}
+	if !complete {
+		p.prose("Lines that end in … go on in loadgen runs show --full")
 	}
 	if len(codes) > 0 {
 		p.prose("What to do: loadgen explain " + strings.Join(codes, " "))

