@@ -160,7 +160,7 @@ func (f *quickFlags) run(cmd *cobra.Command, at string) error {
 		return err
 	}
 	fmt.Fprint(words, q.summary(f))
-	return f.carryOut(cmd, p, words, f.finish)
+	return f.carryOut(cmd, p, words, func(result *run.Run, dir string) error { return f.text(f.textOn(cmd, words), result, dir) })
 }
 
 // ready checks the flags of a run, and finds the password.
@@ -198,19 +198,24 @@ func (f *quickFlags) written(cmd *cobra.Command, form string, with any) (text []
 	return text, p, nil
 }
 
-// carryOut runs the plan by finish, which reports, and removes what the run left on the server. If its fill times out, it begins again, more slowly.
-func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer, finish func(*cobra.Command, *plan.Plan) (*run.Run, error)) error {
+// carryOut runs the plan, shows the result, and removes what the run left on the server. If its fill times out, it begins again, more slowly.
+func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer, show func(result *run.Run, dir string) error) error {
 	writes := len(p.Phases) > 1
 	f.begun = func(id string) {
 		if writes {
 			fmt.Fprintf(words, "If this process is killed, loadgen clean %s deletes its keys.\n", id)
 		}
 	}
-	result, err := finish(cmd, p)
+	result, dir, err := f.end(cmd, p, words)
 	if err != nil {
 		return err
 	}
 	again := slowed(p, result)
+	if !again {
+		if err := show(result, dir); err != nil {
+			return err
+		}
+	}
 	if writes && result.Verdict.Completeness != run.Complete {
 		begun := f.begun
 		f.begun = nil // cleaning up is a run, too
@@ -220,8 +225,8 @@ func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer,
 		f.begun = begun
 	}
 	if again {
-		fmt.Fprintln(words, "The fill timed out. It begins again, with fewer ops in flight.")
-		return f.carryOut(cmd, p, words, finish)
+		fmt.Fprintf(words, "The fill timed out. It begins again, with fewer ops in flight. (%s)\n", result.Verdict.Reasons[0])
+		return f.carryOut(cmd, p, words, show)
 	}
 	return exitWith(result.ExitCode)
 }

@@ -250,11 +250,15 @@ func (f *runFlags) finish(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := f.textOn(cmd, words)
-	if err := report.Text(text, result, optionsFor(text, dir, f.full)); err != nil {
-		return nil, failed("%w", err)
+	return result, f.text(f.textOn(cmd, words), result, dir)
+}
+
+// text shows the result of a run.
+func (f *runFlags) text(w io.Writer, result *run.Run, dir string) error {
+	if err := report.Text(w, result, optionsFor(w, dir, f.full)); err != nil {
+		return failed("%w", err)
 	}
-	return result, nil
+	return nil
 }
 
 // end runs a plan once to its end, and writes the result where the flags say. It returns the run's directory, too.

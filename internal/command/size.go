@@ -13,7 +13,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/footprint"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/target/drivers"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 const (
@@ -110,23 +109,19 @@ func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 		return err
 	}
 	fmt.Fprintf(words, "%s at %s: what an item takes, by %s with keys of %d bytes and values of %d.\n", q.Driver, q.at, quantity.Count(uint64(q.Keys), "item"), f.key, q.bytes)
-	return f.carryOut(cmd, p, words, func(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
-		result, _, err := f.end(cmd, p, words)
-		if err != nil {
-			return nil, err
-		}
+	return f.carryOut(cmd, p, words, func(result *run.Run, _ string) error {
 		if result.Verdict.Completeness != run.Complete {
 			q.unfilled(words, result)
-			return result, nil
+			return nil
 		}
 		taken, err := footprint.New(result, "server", phases, points, fields)
 		if err != nil {
-			return nil, failed("%s at %s: %w", q.Driver, q.at, err)
+			return failed("%s at %s: %w", q.Driver, q.at, err)
 		}
 		if f.format == "json" {
-			return result, safefile.JSON(taken.Figures(items, memory))(cmd.OutOrStdout())
+			return safefile.JSON(taken.Figures(items, memory))(cmd.OutOrStdout())
 		}
-		return result, taken.Text(cmd.OutOrStdout(), items, memory)
+		return taken.Text(cmd.OutOrStdout(), items, memory)
 	})
 }
 
