@@ -67,22 +67,25 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	latest := c.latest.Load()
-	if latest == nil {
-		return
+	if latest := c.latest.Load(); latest != nil {
+		c.collect(latest.View, func(m *metric) { ch <- m })
 	}
-	p := page{descs: &c.descs, ch: ch}
-	p.flag(runActive, !latest.Ended, latest.Run)
+}
+
+// collect emits the metrics of a view.
+func (c *Collector) collect(v *View, emit func(*metric)) {
+	p := page{descs: &c.descs, emit: emit}
+	p.flag(runActive, !v.Ended, v.Run)
 	if c.workers != nil {
-		p.verdict(latest.View)
-		p.asserts(latest.View)
-		for _, e := range latest.Events {
-			p.flag(eventOn, e.On, latest.Run, e.Phase, e.Name)
+		p.verdict(v)
+		p.asserts(v)
+		for _, e := range v.Events {
+			p.flag(eventOn, e.On, v.Run, e.Phase, e.Name)
 		}
-		p.observed(latest.View)
-		p.workers(latest.Run, c.workers())
+		p.observed(v)
+		p.workers(v.Run, c.workers())
 	}
-	p.phases(latest.View)
+	p.phases(v)
 }
 
 // metric is a prometheus.Metric with its complete content.
@@ -101,7 +104,7 @@ func (m *metric) Write(to *dto.Metric) error {
 // page writes the metrics of one scrape.
 type page struct {
 	descs *[numFamilies]*prometheus.Desc
-	ch    chan<- prometheus.Metric
+	emit  func(*metric)
 }
 
 // metric returns a metric of a family, without a value. Labels are in the family's order.
@@ -119,7 +122,7 @@ func (p *page) number(of id, value float64, labels ...string) {
 	} else {
 		m.dto.Gauge = &dto.Gauge{Value: &value}
 	}
-	p.ch <- m
+	p.emit(m)
 }
 
 func (p *page) count(of id, n uint64, labels ...string) { p.number(of, float64(n), labels...) }
@@ -136,7 +139,7 @@ func (p *page) flag(of id, is bool, labels ...string) {
 func (p *page) histogram(of id, h *hist.Hist, bounds []int64, labels ...string) {
 	m := p.metric(of, labels)
 	m.dto.Histogram = convert(h, bounds)
-	p.ch <- m
+	p.emit(m)
 }
 
 func (p *page) verdict(v *View) {

@@ -10,6 +10,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
+// maxFields is how many fields of an observation are shown.
+const maxFields = 30
+
 // View is the current state of a run, as the metrics page shows it.
 type View struct {
 	Run     string // its ID
