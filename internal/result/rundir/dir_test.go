@@ -283,7 +283,7 @@ func TestNewID(t *testing.T) {
 		strings.Repeat("ab", 99): strings.Repeat("ab", 32),
 	} {
 		id := NewID(at, plan)
-		require.Regexp(t, "^20261120T173438Z-"+want+"-[0-9a-f]{4}$", id)
+		require.Regexp(t, "^20261120T173438Z-"+want+"-[0-9a-f]{8}$", id)
 		require.NoError(t, checkID(id))
 		require.Equal(t, start, StartOf(id))
 	}

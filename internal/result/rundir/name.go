@@ -12,11 +12,10 @@ import (
 // stamp is the format of the start time in an ID, which sorts as text.
 const stamp = "20060102T150405Z"
 
-// NewID returns a name for a run of the plan that starts now: the time to the second, the plan's name and four random digits, as in
-// 20261120T173438Z-hydra-m4-4f2a. Names sort by time. Two runs of a plan in the same second get the same name once in 65,536 times; [Create] then
-// refuses the second one.
+// NewID returns a name for a run of the plan that starts now: the time to the second, the plan's name and 32 random bits, as in
+// 20261120T173438Z-hydra-m4-4f2a09c7. Names sort by time. Checked values hold a hash of it, which tells whose they are.
 func NewID(now time.Time, plan string) string {
-	var random [2]byte
+	var random [4]byte
 	rand.Read(random[:]) // never fails
 	return fmt.Sprintf("%s-%s-%x", now.UTC().Format(stamp), slug(plan), random)
 }
