@@ -6,26 +6,35 @@ import (
 	"math/bits"
 )
 
-// HeaderSize is the length of a checked value's header in bytes, and so the smallest size of a checked value.
-const HeaderSize = 24
+// HeaderSize is the length of a checked value's header in bytes.
+const HeaderSize = 28
+
+// ShortHeader is its length in values of fewer than HeaderSize bytes, and of older builds: it holds neither key nor run. It is the smallest size of a
+// checked value.
+const ShortHeader = 24
 
 // Value describes a generated value. Its bytes are generated as a codec appends them, so a put to N endpoints never holds N copies.
 //
 // A checked value begins with a header, all integers little-endian:
 //
-//	+-----------+------------+------------+-----------+----------
-//	| writer 8B | version 8B | crc32c 4B  | size 4B   | filling
-//	+-----------+------------+------------+-----------+----------
+//	+-----------+--------+------------+-----------+---------+--------+---------
+//	| writer 4B | key 4B | version 8B | crc32c 4B | size 4B | run 4B | filling
+//	+-----------+--------+------------+-----------+---------+--------+---------
 //
-// The checksum is CRC-32C over writer, version, size and filling. It distinguishes a whole value that loadgen wrote from anything else.
+// The checksum is CRC-32C over everything else. It distinguishes a whole value that loadgen wrote from anything else. The key is the low half of its
+// [KeyHash], or 1 if that is 0. A key of 0 marks a [ShortHeader], which has no run, either.
+//
+// Text without a header begins with a mark ([MarkSize]) if the value has a key.
 type Value struct {
-	Size    int    // bytes, header included: below 2³²; at least HeaderSize if checked
+	Size    int    // bytes, header included: below 2³²; at least ShortHeader if checked
 	Seed    uint64 // selects the filling; unused if Fill.Alike
 	Fill    Fill   //
 	Checked bool
 	TTL     uint32 // milliseconds until a store expires it; 0 for never
 	Maker   Maker  // generates the filling; if nil, Fill does
-	Writer  uint64 // the stream that put it
+	Key     uint64 // KeyHash of its key; 0 if the value does not hold it
+	Run     uint32 // random bits of the run that put it; 0 if unknown
+	Writer  uint32 // the stream that put it
 	Version uint64 // larger for newer values, and unique per writer; roughly Unix nanoseconds. 0 is never written
 }
 
@@ -70,31 +79,50 @@ func makeFilling() []byte {
 
 // AppendTo appends the value's bytes.
 func (v *Value) AppendTo(dst []byte) []byte {
-	if !v.Checked {
-		return v.appendFilling(dst, v.Size)
-	}
 	at := len(dst)
+	if !v.Checked {
+		dst = v.AppendMark(dst)
+		return v.appendFilling(dst, v.Size-(len(dst)-at))
+	}
 	dst = v.appendHeader(dst)
-	dst = v.appendFilling(dst, v.Size-HeaderSize)
+	dst = v.appendFilling(dst, v.Size-(len(dst)-at))
 	binary.LittleEndian.PutUint32(dst[at+checksumAt:], checksum(dst[at:]))
 	return dst
 }
 
 // appendHeader appends the header of a checked value, with 0 for its checksum.
 func (v *Value) appendHeader(dst []byte) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, v.Writer)
+	key := keyField(v.Key)
+	if v.Size < HeaderSize {
+		key = 0
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, v.Writer)
+	dst = binary.LittleEndian.AppendUint32(dst, key)
 	dst = binary.LittleEndian.AppendUint64(dst, v.Version)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
-	return binary.LittleEndian.AppendUint32(dst, uint32(v.Size))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(v.Size))
+	if v.Size < HeaderSize {
+		return dst
+	}
+	return binary.LittleEndian.AppendUint32(dst, v.Run)
+}
+
+// keyField returns a header's key.
+func keyField(key uint64) uint32 {
+	if key == 0 {
+		return 0
+	}
+	return max(1, uint32(key))
 }
 
 // Text reports whether the value, after any header, is text.
 func (v *Value) Text() bool { return v.Maker == nil && !v.Fill.Alike && !v.Fill.Mixed }
 
-// Parts appends the slices of text that make up a value without a header. Call it only for an unchecked value of text; do not modify the slices.
+// Parts appends the slices of text that make up a value without a header, after its mark. Call it only for an unchecked value of text; do not modify
+// the slices.
 func (v *Value) Parts(dst [][]byte) [][]byte {
 	text := filling
-	for from, n := int(v.Seed%fillingSize), v.Size; n > 0; from = 0 {
+	for from, n := int(v.Seed%fillingSize), v.Size-v.mark(); n > 0; from = 0 {
 		part := text[from:min(from+n, len(text))]
 		dst = append(dst, part)
 		n -= len(part)
@@ -103,56 +131,73 @@ func (v *Value) Parts(dst [][]byte) [][]byte {
 }
 
 // Stamp writes len(seeds) values of text into b, one every stride bytes, and leaves the bytes between them alone. They equal v except for their seeds
-// and for their versions, which count up from v's.
-func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
-	if len(seeds) == 0 {
-		return
-	}
-	head := 0
+// and keys, and for their versions, which count up from v's. Checked ones have at least HeaderSize bytes.
+func (v *Value) Stamp(b []byte, stride int, seeds, keys []uint64) {
+	head := min(v.Size, MarkSize)
 	if v.Checked {
 		head = HeaderSize
 	}
 	text, n := filling, v.Size-head
 	for i, seed := range seeds {
-		to := b[i*stride+head:][:n]
+		to := b[i*stride:][:v.Size]
+		if !v.Checked {
+			putMark(to[:head], keys[i], seed)
+		}
 		if from := int(seed % fillingSize); from+n <= len(text) {
-			copy(to, text[from:])
+			copy(to[head:], text[from:])
 		} else {
-			appendText(to[:0], seed, n)
+			appendText(to[:head], seed, n)
 		}
 	}
-	if v.Checked {
-		v.stampHeaders(b, stride, len(seeds))
+	if v.Checked && len(seeds) > 0 {
+		v.stampHeaders(b, stride, keys)
 	}
 }
 
-// stampHeaders writes the headers of values whose fillings are already there. They differ only in versions and checksums.
-func (v *Value) stampHeaders(b []byte, stride, count int) {
+// stampHeaders writes the headers of values whose fillings are already there. They differ only in keys, versions and checksums.
+func (v *Value) stampHeaders(b []byte, stride int, keys []uint64) {
 	head := v.appendHeader(b[:0])
+	binary.LittleEndian.PutUint32(head[keyAt:], 0)
 	sum := checksum(head)
-	for i := range count {
-		version := v.Version + uint64(i)
+	for i, hash := range keys {
+		version, key := v.Version+uint64(i), keyField(hash)
 		if i > 0 {
 			sum ^= versionSteps[bits.Len64(version^(version-1))-1]
 		}
+		of := sum ^ keySteps[0][byte(key)] ^ keySteps[1][byte(key>>8)] ^ keySteps[2][byte(key>>16)] ^ keySteps[3][byte(key>>24)]
 		to := b[i*stride:][:v.Size]
 		copy(to, head)
+		binary.LittleEndian.PutUint32(to[keyAt:], key)
 		binary.LittleEndian.PutUint64(to[versionAt:], version)
-		binary.LittleEndian.PutUint32(to[checksumAt:], crc32.Update(sum, castagnoli, to[HeaderSize:]))
+		binary.LittleEndian.PutUint32(to[checksumAt:], crc32.Update(of, castagnoli, to[HeaderSize:]))
 	}
 }
 
 // versionSteps holds how a header's checksum changes from one version to the next, by the highest bit that differs. All lower bits then differ too,
 // and the change depends only on which bits differ, as CRC is linear.
 var versionSteps = func() (steps [64]uint32) {
-	b := make([]byte, 2*HeaderSize)
-	zero, other := b[:HeaderSize], b[HeaderSize:]
 	for bit := range steps {
-		binary.LittleEndian.PutUint64(other[versionAt:], 2<<bit-1)
-		steps[bit] = checksum(zero) ^ checksum(other)
+		steps[bit] = headerStep(versionAt, 2<<bit-1)
 	}
 	return steps
 }()
+
+// keySteps holds how it changes with each byte of the key.
+var keySteps = func() (steps [4][256]uint32) {
+	for i := range steps {
+		for b := range steps[i] {
+			steps[i][b] = headerStep(keyAt+i, uint64(b))
+		}
+	}
+	return steps
+}()
+
+// headerStep returns how a header's checksum changes if the bits of x do, in the field at an offset.
+func headerStep(at int, x uint64) uint32 {
+	var zero, other [HeaderSize]byte
+	binary.LittleEndian.PutUint64(other[at:], x)
+	return checksum(zero[:]) ^ checksum(other[:])
+}
 
 func (v *Value) appendFilling(dst []byte, n int) []byte {
 	if v.Maker != nil {
@@ -206,9 +251,11 @@ func appendText(dst []byte, seed uint64, n int) []byte {
 
 // Offsets of a header's fields.
 const (
+	keyAt      = 4
 	versionAt  = 8
 	checksumAt = 16
 	sizeAt     = 20
+	runAt      = 24
 )
 
 // checksum covers a checked value except for the checksum's own four bytes.
@@ -216,25 +263,44 @@ func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, b[:checksumAt]), castagnoli, b[sizeAt:])
 }
 
-// Condense replaces a checked value in a reply by the smallest one with the same writer and version, and any other by none. The new one is in dst,
-// which it returns.
+// Condense replaces a checked value in a reply by the smallest one with the same header, and any other by the mark that it may begin with. The new
+// one is in dst, which it returns.
 func (r *Reply) Condense(dst []byte) []byte {
-	writer, version, ok := r.Header()
-	if r.Value = nil; !ok {
-		return dst
+	h, ok := r.Header()
+	if !ok {
+		r.Value = append(dst[:0], r.Value[:min(len(r.Value), MarkSize)]...)
+		return r.Value
 	}
-	v := Value{Size: HeaderSize, Checked: true, Writer: writer, Version: version}
+	v := Value{Size: HeaderSize, Checked: true, Writer: h.Writer, Key: uint64(h.Key), Version: h.Version, Run: h.Run}
 	r.Value = v.AppendTo(dst[:0])
 	return r.Value
 }
 
-// Header returns the writer and version of a checked value in a reply. It reports false for any other bytes: another program's value, or a torn or
-// truncated one.
-func (r *Reply) Header() (writer, version uint64, ok bool) {
+// Header is what the header of a checked value says.
+type Header struct {
+	Writer  uint32
+	Key     uint32 // 0 if it does not say
+	Version uint64
+	Run     uint32 // 0 if it does not say
+}
+
+// Of reports whether the value may be that of a key, given its KeyHash.
+func (h *Header) Of(key uint64) bool { return h.Key == 0 || h.Key == keyField(key) }
+
+// Header returns the header of a checked value in a reply. It reports false for any other bytes: another program's value, or a torn or truncated one.
+func (r *Reply) Header() (h Header, ok bool) {
 	b := r.Value
-	if len(b) < HeaderSize || uint64(binary.LittleEndian.Uint32(b[sizeAt:])) != uint64(len(b)) ||
+	if len(b) < ShortHeader || uint64(binary.LittleEndian.Uint32(b[sizeAt:])) != uint64(len(b)) ||
 		binary.LittleEndian.Uint32(b[checksumAt:]) != checksum(b) {
-		return 0, 0, false
+		return h, false
 	}
-	return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), true
+	h = Header{Writer: binary.LittleEndian.Uint32(b), Key: binary.LittleEndian.Uint32(b[keyAt:]), Version: binary.LittleEndian.Uint64(b[versionAt:])}
+	if h.Key == 0 {
+		return h, true
+	}
+	if len(b) < HeaderSize {
+		return Header{}, false
+	}
+	h.Run = binary.LittleEndian.Uint32(b[runAt:])
+	return h, true
 }

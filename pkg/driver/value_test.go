@@ -18,11 +18,13 @@ import (
 // drawChecked draws values that Header must recognise.
 func drawChecked(t *rapid.T) Value {
 	return Value{
-		Size:    rapid.IntRange(HeaderSize, 2000).Draw(t, "size"),
+		Size:    rapid.IntRange(ShortHeader, 2000).Draw(t, "size"),
 		Seed:    rapid.Uint64().Draw(t, "seed"),
 		Checked: true,
-		Writer:  rapid.Uint64().Draw(t, "writer"),
+		Writer:  rapid.Uint32().Draw(t, "writer"),
 		Version: rapid.Uint64Min(1).Draw(t, "version"),
+		Key:     rapid.Uint64Min(1).Draw(t, "key"),
+		Run:     rapid.Uint32().Draw(t, "run"),
 	}
 }
 
@@ -45,18 +47,20 @@ func TestValueHasItsSize(t *testing.T) {
 func TestStampedValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawChecked(t)
-		v.Checked = rapid.Bool().Draw(t, "checked")
+		v.Checked = v.Size >= HeaderSize && rapid.Bool().Draw(t, "checked")
 		near := rapid.Uint64Range(0, fillingSize)
 		seeds := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), near), 0, 10).Draw(t, "seeds")
 		seeds = append(seeds, uint64(fillingSize-v.Size), uint64(fillingSize-v.Size+1))
+		keys := make([]uint64, len(seeds))
 		stride := v.Size + rapid.IntRange(0, 9).Draw(t, "gap")
 		got, want := make([]byte, len(seeds)*stride), make([]byte, len(seeds)*stride)
 		for i, seed := range seeds {
 			one := v
-			one.Seed, one.Version = seed, v.Version+uint64(i)
+			keys[i] = rapid.Uint64Min(1).Draw(t, "key")
+			one.Seed, one.Key, one.Version = seed, keys[i], v.Version+uint64(i)
 			copy(want[i*stride:], one.AppendTo(nil))
 		}
-		v.Stamp(got, stride, seeds)
+		v.Stamp(got, stride, seeds, keys)
 		require.True(t, bytes.Equal(want, got))
 	})
 }
@@ -68,39 +72,44 @@ func TestCheckedValueComesBack(t *testing.T) {
 		b := v.AppendTo(bytes.Clone(before))
 		require.Equal(t, before, b[:len(before)])
 		b = b[len(before):]
-		writer, version, ok := (&Reply{Value: b}).Header()
+		h, ok := (&Reply{Value: b}).Header()
 		require.True(t, ok)
-		require.Equal(t, []uint64{v.Writer, v.Version}, []uint64{writer, version})
+		want := Header{Writer: v.Writer, Version: v.Version}
+		if v.Size >= HeaderSize {
+			want.Key, want.Run = keyField(v.Key), v.Run
+		}
+		require.Equal(t, want, h)
+		require.True(t, h.Of(v.Key))
 		require.Equal(t, b, v.AppendTo(nil), "the bytes follow from the value")
 	})
 }
 
 // The layout is in the stores that are tested, so it is written out here once more, by hand.
 func TestCheckedLayout(t *testing.T) {
-	v := Value{Size: 40, Seed: 12, Checked: true, Writer: 0x0102030405060708, Version: 0x1112131415161718}
+	v := Value{Size: 44, Seed: 12, Checked: true, Writer: 0x05060708, Key: 0x7701020304, Version: 0x1112131415161718, Run: 0x21222324}
 	b := v.AppendTo(nil)
 	require.Equal(t, []byte{8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11}, b[:16])
-	require.Equal(t, []byte{40, 0, 0, 0}, b[20:24])
+	require.Equal(t, []byte{44, 0, 0, 0, 0x24, 0x23, 0x22, 0x21}, b[20:28])
 	covered := append(bytes.Clone(b[:16]), b[20:]...)
 	require.Equal(t, crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)), binary.LittleEndian.Uint32(b[16:]))
 	plain := Value{Size: 16, Seed: 12}
-	require.Equal(t, plain.AppendTo(nil), b[24:], "the filling is that of an unchecked value")
-	require.Regexp(t, "^[A-Za-z0-9]{16}$", string(b[24:]))
+	require.Equal(t, plain.AppendTo(nil), b[28:], "the filling is that of an unchecked value")
+	require.Regexp(t, "^[A-Za-z0-9]{16}$", string(b[28:]))
 }
 
 func TestEverySingleByteCorruptionIsDetected(t *testing.T) {
-	for _, size := range []int{HeaderSize, 25, 200} {
+	for _, size := range []int{ShortHeader, HeaderSize, 29, 200} {
 		v := Value{Size: size, Seed: 1, Checked: true, Writer: 7, Version: 9}
 		b := v.AppendTo(nil)
 		for at := range b {
 			for flip := 1; flip < 256; flip++ {
 				b[at] ^= byte(flip)
-				_, _, ok := (&Reply{Value: b}).Header()
+				_, ok := (&Reply{Value: b}).Header()
 				require.False(t, ok, "byte %d of %d, bits %08b", at, size, flip)
 				b[at] ^= byte(flip)
 			}
 		}
-		_, _, ok := (&Reply{Value: b}).Header()
+		_, ok := (&Reply{Value: b}).Header()
 		require.True(t, ok)
 	}
 }
@@ -109,17 +118,17 @@ func TestEveryTruncationAndExtensionIsDetected(t *testing.T) {
 	v := Value{Size: 300, Seed: 1, Checked: true, Writer: 7, Version: 9}
 	b := v.AppendTo(nil)
 	for size := range b {
-		_, _, ok := (&Reply{Value: b[:size]}).Header()
+		_, ok := (&Reply{Value: b[:size]}).Header()
 		require.False(t, ok, "%d of %d bytes", size, len(b))
 	}
-	_, _, ok := (&Reply{Value: append(b, 0)}).Header()
+	_, ok := (&Reply{Value: append(b, 0)}).Header()
 	require.False(t, ok)
-	_, _, ok = (&Reply{Value: b}).Header()
+	_, ok = (&Reply{Value: b}).Header()
 	require.True(t, ok)
 
 	b = bytes.Clone(b[:200]) // as a store might return it if the checksum happened to fit
 	binary.LittleEndian.PutUint32(b[16:], checksum(b))
-	_, _, ok = (&Reply{Value: b}).Header()
+	_, ok = (&Reply{Value: b}).Header()
 	require.False(t, ok, "the size tells")
 }
 
@@ -135,7 +144,7 @@ func TestTornValueIsDetected(t *testing.T) {
 		if bytes.Equal(torn, newer) || bytes.Equal(torn, older) {
 			return
 		}
-		_, _, ok := (&Reply{Value: torn}).Header()
+		_, ok := (&Reply{Value: torn}).Header()
 		require.False(t, ok)
 	})
 }
@@ -143,10 +152,9 @@ func TestTornValueIsDetected(t *testing.T) {
 func TestForeignValuesAreNotTaken(t *testing.T) {
 	unchecked := Value{Size: 200, Seed: 5}
 	for _, b := range [][]byte{nil, {}, make([]byte, HeaderSize), make([]byte, 200), bytes.Repeat([]byte{0xff}, 200), unchecked.AppendTo(nil)} {
-		writer, version, ok := (&Reply{Value: b}).Header()
+		h, ok := (&Reply{Value: b}).Header()
 		require.False(t, ok)
-		require.Zero(t, writer)
-		require.Zero(t, version)
+		require.Zero(t, h)
 	}
 }
 
@@ -183,7 +191,7 @@ func TestValueAllocatesNothing(t *testing.T) {
 
 // If Header accepts some bytes, they are a value's: its header, encoded anew, equals theirs up to the filling.
 func FuzzHeader(f *testing.F) {
-	for _, size := range []int{HeaderSize, 25, 200} {
+	for _, size := range []int{ShortHeader, HeaderSize, 29, 200} {
 		v := Value{Size: size, Seed: 1, Checked: true, Writer: 7, Version: 9}
 		b := v.AppendTo(nil)
 		f.Add(b)
@@ -192,13 +200,12 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(make([]byte, HeaderSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		writer, version, ok := (&Reply{Value: b}).Header()
+		h, ok := (&Reply{Value: b}).Header()
 		if !ok {
-			require.Zero(t, writer)
-			require.Zero(t, version)
+			require.Zero(t, h)
 			return
 		}
-		v := Value{Size: len(b), Checked: true, Writer: writer, Version: version}
+		v := Value{Size: len(b), Checked: true, Writer: h.Writer, Key: uint64(h.Key), Version: h.Version, Run: h.Run}
 		again := v.AppendTo(nil)
 		require.Equal(t, again[:16], b[:16])
 		require.Equal(t, again[20:24], b[20:24])
@@ -226,7 +233,7 @@ func BenchmarkValue(b *testing.B) {
 				for i := range seeds {
 					seeds[i] += 977
 				}
-				v.Stamp(rows, size, seeds)
+				v.Stamp(rows, size, seeds, seeds)
 			}
 		})
 		text := v.AppendTo(nil)

@@ -22,7 +22,7 @@ import (
 type Values struct {
 	Size            int               `json:"size_bytes"`                // of the largest value
 	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil if all values have one size
-	Checked         bool              `json:"checked"`                   // the value's first 24 bytes hold writer, version and checksum
+	Checked         bool              `json:"checked"`                   // the value's first bytes hold writer, key, version, checksum and run
 	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see parseFill
 	Record          map[string]string `json:"record,omitempty"`          // values are records with fields of these types, see internal/plan/values; if nil, Fill applies
 	Encoding        string            `json:"encoding,omitempty"`        // of the record: "packed" or "dictionary"; "" for a JSON object
@@ -235,6 +235,11 @@ func (d *Values) header() int {
 	return 0
 }
 
+// Marked reports whether values are text that begins with a mark ([driver.MarkSize]).
+func (d *Values) Marked() bool {
+	return !d.Checked && d.File == nil && d.Record == nil && d.Compressibility == nil && (d.Fill == "" || d.Fill == "text")
+}
+
 // Value returns what all values of the dataset have in common, with the largest of their sizes. For values from a file it sets no maker: the
 // reader of the file does.
 func (d *Values) Value() (driver.Value, error) {
@@ -265,7 +270,7 @@ func (d *Values) LeastSize() int {
 	case d.Sizes.Kind == UniformSizes:
 		return d.Sizes.Least
 	}
-	return d.header()
+	return min(d.header(), driver.ShortHeader)
 }
 
 // Drawn returns the sizes of values that differ in size, those of a lognormal distribution from least on; nil if they are of one size.
@@ -353,9 +358,9 @@ func (v *validator) values(at part, d *Values) {
 	if d.Sizes != nil {
 		v.sizes(at, d)
 	}
-	if least := d.LeastSize(); d.Checked && least < driver.HeaderSize {
+	if least := d.LeastSize(); d.Checked && least < driver.ShortHeader {
 		v.fault(fmt.Sprintf("%s: a checked value of %d bytes", at.where, least),
-			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.HeaderSize),
+			fmt.Sprintf("Write size = %d or more: that is what writer, version and checksum take. Replicated targets check all values.", driver.ShortHeader),
 			at.path+".size", at.path+".checked")
 	}
 }
@@ -395,8 +400,8 @@ func (v *validator) sizes(at part, d *Values) {
 		v.fault(fmt.Sprintf("%s: a median of %d bytes of sizes up to %d", at.where, s.Median, d.Size), "Write median, sigma and maximum, such as lognormal(1KiB, 0.8, 64KiB).", path)
 	case s.Kind == LognormalSizes && !(s.Sigma > 0 && s.Sigma <= maxSigma):
 		v.fault(fmt.Sprintf("%s: a sigma of %g", at.where, s.Sigma), fmt.Sprintf("Write a number above 0 and up to %g: the standard deviation of the size's natural logarithm.", maxSigma), path)
-	case s.Kind == LognormalSizes && d.Checked && d.Size < driver.HeaderSize:
-		v.fault(fmt.Sprintf("%s: checked values of up to %d bytes", at.where, d.Size), fmt.Sprintf("Write a maximum of %d bytes or more.", driver.HeaderSize), path)
+	case s.Kind == LognormalSizes && d.Checked && d.Size < driver.ShortHeader:
+		v.fault(fmt.Sprintf("%s: checked values of up to %d bytes", at.where, d.Size), fmt.Sprintf("Write a maximum of %d bytes or more.", driver.ShortHeader), path)
 	}
 	if s.Kind != UniformSizes && s.Least != 0 || s.Kind != LognormalSizes && (s.Median != 0 || s.Sigma != 0) || s.Kind != ListedSizes && len(s.List) > 0 {
 		v.fault(at.where+": sizes of two kinds", "Write one.", path)

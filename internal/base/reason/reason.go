@@ -14,6 +14,7 @@ type Why struct {
 // Codes for why figures of a phase are suspect or invalid.
 const (
 	AllMissed         Code = "all_missed"         // none of many reads found what it asked for
+	AnotherRun        Code = "another_run"        // values of another run were read where this one puts
 	CannotTell        Code = "cannot_tell"        // what was measured does not answer what was asked; alone, it makes the exit code 7
 	CacheAway         Code = "cache_away"         // a cache gave no answer, and gets went to its source
 	ClientBound       Code = "client_bound"       // the generator's loop was so busy that the figures measure it, not the target
@@ -55,12 +56,14 @@ const (
 	Unended           Code = "unended"            // ops or requests had not ended when the phase had
 	Unverified        Code = "unverified"         // what was written to a log was not verified
 	WorkerLost        Code = "worker_lost"        // a worker was lost, or its load ended early
+	WrongValues       Code = "wrong_values"       // values of other keys were read
 )
 
 // Counts says whether a doubt is about counts and values, and not about time.
 func (c Code) Counts() bool {
 	switch c {
-	case AllMissed, CountsDisagree, Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, LostWrites, OthersBeside, Unended, Unverified:
+	case AllMissed, AnotherRun, CountsDisagree, Durability, ExpectHits, ForeignValues, HitRatio, Ledgers, LogFailed, LostEntries, LostWrites, OthersBeside, Unended, Unverified,
+		WrongValues:
 		return true
 	}
 	return false

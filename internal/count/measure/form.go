@@ -14,7 +14,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-const version = 13
+const (
+	version  = 14
+	previous = 13 // it has no counts of values that were misplaced or another run's; it is read, too
+)
 
 // maxEndpoints bounds how much a decoder allocates for a few bytes.
 const maxEndpoints = 4096
@@ -99,6 +102,7 @@ type form struct {
 	varint.Reader // of what is read; its Err is that of either
 	reads         bool
 	out           []byte // what is written
+	form          byte   // the version of all of it; 0 before the first is known
 	held          int    // bytes that reading has allocated for histograms and bins
 }
 
@@ -264,9 +268,10 @@ func (f *form) part(empty bool, format string, of any) {
 
 func (f *form) version() {
 	v := byte(version)
-	if f.byte(&v); v != version {
+	if f.byte(&v); v != version && v != previous || f.form != 0 && v != f.form {
 		f.Fail("version %d, want %d", v, version)
 	}
+	f.form = v
 }
 
 func (f *form) snapshot(s *Snapshot) {
@@ -379,9 +384,14 @@ func (f *form) totals(t *Totals) {
 	f.version()
 	f.int(&t.Origin)
 	f.fixed(&t.Digest)
-	for _, n := range [...]*uint64{&t.Reconnects, &t.LateReplies, &t.Foreign, &t.Stalls} {
+	for _, n := range [...]*uint64{&t.Reconnects, &t.LateReplies, &t.Foreign} {
 		f.uint(n)
 	}
+	if f.form > previous {
+		f.uint(&t.Misplaced)
+		f.uint(&t.AnotherRun)
+	}
+	f.uint(&t.Stalls)
 	f.int(&t.MaxStall)
 	f.span(&t.Span)
 	f.errors(&t.Errors)

@@ -66,6 +66,8 @@ type rest struct {
 	Reconnects  uint64    // connections opened again after a loss
 	LateReplies uint64    // replies to requests that had already timed out; discarded
 	Foreign     uint64    // values read that loadgen did not write (no valid header in a checked dataset)
+	Misplaced   uint64    // values read that name another key
+	AnotherRun  uint64    // values read that another run wrote where this one puts
 	Stalls      uint64    // times that an event loop stood still for more than 250 ms
 	MaxStall    int64     // the longest stall, ns
 	Cache       Cache     // counts of the caches that targets read through

@@ -41,6 +41,8 @@ func (t *rest) merge(o *rest) {
 	t.Reconnects += o.Reconnects
 	t.LateReplies += o.LateReplies
 	t.Foreign += o.Foreign
+	t.Misplaced += o.Misplaced
+	t.AnotherRun += o.AnotherRun
 	t.Stalls += o.Stalls
 	t.MaxStall = max(t.MaxStall, o.MaxStall)
 	t.Cache.Add(&o.Cache)
@@ -72,7 +74,7 @@ func (t *Totals) Reset() {
 	t.Versions.reset()
 	t.Waited.Reset()
 	t.Digest, t.Span, t.Cache = 0, Span{}, Cache{}
-	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0
+	t.Reconnects, t.LateReplies, t.Foreign, t.Misplaced, t.AnotherRun, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0, 0, 0
 	t.Errors = Errors{}
 }
 

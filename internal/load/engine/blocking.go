@@ -81,6 +81,7 @@ type blockingCall struct {
 	value  []byte // holds reply.Value
 	size   int    // of the value before it was condensed
 	words  []byte // holds reply.Message
+	whose
 	failed op.EventKind
 	in     int  // bytes read
 	out    int  // bytes written
@@ -270,6 +271,7 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 		call.words = append(call.words[:0], call.reply.Message...)
 		call.reply.Message = call.words
 		call.ok = true
+		return call.req.Verb != driver.Get || !call.misplaced(&call.reply, driver.KeyHash(call.req.Key))
 	case errors.Is(err, context.DeadlineExceeded):
 		call.failed = op.RequestTimeout
 	default:
@@ -355,7 +357,7 @@ func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 		return false
 	}
 	call := b.call()
-	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), key: call.key, value: call.value, words: call.words, copied: call.copied}
+	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), whose: b.lane.whose, key: call.key, value: call.value, words: call.words, copied: call.copied}
 	call.keep()
 	select {
 	case c.calls <- call:

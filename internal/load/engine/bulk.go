@@ -33,22 +33,26 @@ func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 }
 
 // readAnswers takes the replies at the front of b that belong to the first entry of the connection's queue, as [wireWay.answered] does, and settles
-// them together. checked says that the values of gets carry a header. The versions in the headers are added to versions, unless that is nil.
-func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, versions *[]uint64, now int64) (took int, whole bool, err error) {
+// them together. checked says that the values of gets carry a header. The headers are added to headers, unless that is nil.
+func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, headers *[]driver.Header, now int64) (took int, whole bool, err error) {
 	p := c.queue.at(0)
 	got, most := &w.answers, int(p.n)
 	got.begin()
+	if p.key != 0 && headers == nil {
+		took, err = w.first(b, p, got)
+	}
 	blind := w.codec.skimmer != nil && !(checked && p.verb == driver.Get) // the values are not looked at
-	if blind {
-		var n int
-		if n, took, err = w.codec.skim(b, p.verb, most); n > 0 {
+	if blind && err == nil && got.n < most {
+		var n, size int
+		if n, size, err = w.codec.skim(b[took:], p.verb, most-got.n); n > 0 {
 			got.add(driver.OK, n)
 		}
+		took += size
 	}
 	for more := true; more && err == nil && got.n < most && took < len(b); {
 		var size int
-		if versions != nil {
-			size, more, err = w.codec.parseVersions(b[took:], most, versions, &w.reply, got)
+		if headers != nil {
+			size, more, err = w.codec.parseHeaders(b[took:], most, headers, &w.reply, got)
 		} else {
 			size, more, err = w.codec.parseRun(b[took:], p.verb, most, checked, &w.reply, got)
 		}
@@ -75,6 +79,31 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, versions *[]uint
 		took += c.outline(size, len(b)-took)
 	}
 	return took, whole, err
+}
+
+// first takes the first reply to a run of gets, and examines whose value it holds.
+func (w *wire) first(b []byte, p *pending, got *answers) (took int, err error) {
+	if took, err = w.codec.parse(b, driver.Get, &w.reply); err != nil || took == 0 {
+		return 0, err
+	}
+	got.add(w.reply.Outcome, 1)
+	if w.lane.checked && foreign(driver.Get, &w.reply) {
+		got.foreign++
+	}
+	w.lane.examine(&w.reply, p.key)
+	if w.reply.Outcome.Failed() {
+		got.failed++
+		w.l.wrong(w.l.said.of(w.reply.Message))
+	}
+	return took, nil
+}
+
+// keyOf returns the hash of the key that a get asks for, if its value says whose it is, else 0.
+func (w *wire) keyOf(verb driver.Verb, key []byte) uint64 {
+	if verb != driver.Get || !w.lane.checked && !w.lane.marked {
+		return 0
+	}
+	return driver.KeyHash(key)
 }
 
 // enter counts answers to requests and takes them off the connection's queue.

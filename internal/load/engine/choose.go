@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/load/worker"
@@ -13,7 +14,7 @@ import (
 // program gives the lane the program of a step, which draws from the seed chance. Steps that are not measured need all N replicas.
 func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 	x, data := la.side, g.datasetsOf(la.side)
-	la.checked = data[0].Values.Checked
+	la.whose = whose{checked: data[0].Values.Checked, marked: data[0].Values.Marked(), since: g.since(kind, la, data[0].Name)}
 	la.acks, la.confirms, la.opTimeout = x.target.Replication != nil, x.target.Confirms() > 0, 0
 	if t, ok := la.tr.(*inside); ok {
 		la.programs.through = g.through(t, kind, chance)
@@ -24,6 +25,26 @@ func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 	if x.target.Replication != nil {
 		la.opTimeout = int64(x.target.Replication.Timeout)
 	}
+}
+
+// since returns the version from which on another run's values are amiss in a target's dataset: any once this run has put all keys, or those that are read; those put since this
+// run began if it puts some; none if it only reads.
+func (g *group) since(kind worker.StepKind, la *lane, dataset string) uint64 {
+	target, since := la.side.target.Name, uint64(math.MaxUint64)
+	for _, ph := range g.plan.Phases {
+		puts := slices.ContainsFunc(ph.OpsOn(target), func(w plan.Weight) bool { return w.Op == driver.Put.String() })
+		switch {
+		case !puts || !slices.Contains(ph.DatasetsOn(target), dataset):
+		case ph.Populate != nil || kind == worker.Verify:
+			return 0
+		default:
+			since = uint64(la.l.wall)
+		}
+		if ph.Name == g.phase.Name {
+			break
+		}
+	}
+	return since
 }
 
 // direct is a program of ops that ask a lane's target itself.

@@ -161,10 +161,10 @@ func TestVersionsAreOfOnePutEach(t *testing.T) {
 						puts, versions := 0, map[[2]uint64]bool{}
 						for i := range b.g.endpoints {
 							b.server(i).put = func(value []byte) {
-								writer, version, ok := (&driver.Reply{Value: value}).Header()
+								h, ok := (&driver.Reply{Value: value}).Header()
 								require.True(t, ok)
 								puts++
-								versions[[2]uint64{writer, version}] = true
+								versions[[2]uint64{uint64(h.Writer), h.Version}] = true
 							}
 						}
 						b.run(worker.Load)

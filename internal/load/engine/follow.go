@@ -53,6 +53,7 @@ type followed struct {
 	version      uint64 // a write's own version; for a get whose staleness is measured, the newest version that was acknowledged
 	seen         uint64 // for a get whose staleness is measured: the newest version that its session had read
 	begun        int64
+	hash         uint64 // of the key, where the fast way needs it
 }
 
 // staleness is what measuring staleness needs besides the records of writes. It covers the sessions of one loop, whose gets read only keys that these

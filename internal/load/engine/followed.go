@@ -10,10 +10,10 @@ import (
 // connection's replies.
 type followedRuns struct {
 	runs
-	f        *follower
-	begun    [drawn]followed // of the drawn ops
-	owed     []followedQueue // for each connection, the ops in its queue that have not timed out
-	versions []uint64        // scratch of answered
+	f       *follower
+	begun   [drawn]followed // of the drawn ops
+	owed    []followedQueue // for each connection, the ops in its queue that have not timed out
+	headers []driver.Header // scratch of answered
 }
 
 func newFollowedRuns(w *wire, prog *op.Plain, f *follower) *followedRuns {
@@ -49,6 +49,7 @@ func (r *followedRuns) drawAll(s *session, stream *workload.Stream, n int, now i
 		digest += digestOf(o)
 		r.f.sign(o, now)
 		r.homes[i] = r.prog.Home(o)
+		r.begun[i].hash = driver.KeyHash(o.Key)
 	}
 	r.l.rec.Mix(digest)
 	for i := range r.ops[:got] { // the tables may be large; in one loop, the processor overlaps the look-ups
@@ -58,11 +59,11 @@ func (r *followedRuns) drawAll(s *session, stream *workload.Stream, n int, now i
 }
 
 func (r *followedRuns) answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
-	r.versions = r.versions[:0]
+	r.headers = r.headers[:0]
 	if c.queue.at(0).verb != driver.Get {
 		return r.w.readAnswers(c, b, true, nil, now)
 	}
-	return r.w.readAnswers(c, b, true, &r.versions, now)
+	return r.w.readAnswers(c, b, true, &r.headers, now)
 }
 
 func (r *followedRuns) settle(c *wireConn, got *answers, now int64) {
@@ -71,7 +72,9 @@ func (r *followedRuns) settle(c *wireConn, got *answers, now int64) {
 		for range run.n {
 			version := uint64(0)
 			if verb == driver.Get {
-				version = r.versions[at]
+				if h := &r.headers[at]; !r.w.lane.anothers(h, owed.at(at).hash) {
+					version = h.Version
+				}
 			}
 			r.f.ended(s, verb, owed.at(at), run.outcome, version, now)
 			at++

@@ -199,7 +199,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 	g.place()
 	n := g.rows() * driver.NumVerbs
 	l := &loop{
-		clock: e.clock, index: index, sealAt: never, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease, log: e.cfg.Logger,
+		clock: e.clock, index: index, sealAt: never, wall: e.wall, runBits: uint32(driver.KeyHash([]byte(e.run.RunID))), spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease, log: e.cfg.Logger,
 		away:    absences{until: never},
 		retired: &g.retired, everyone: int64(g.sessions), pipeline: g.phase.Pipeline(),
 		spare:     make(chan *measure.Totals, 4),

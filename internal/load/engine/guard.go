@@ -133,8 +133,8 @@ func (g *guarded) parseRun(b []byte, v driver.Verb, most int, checked bool, repl
 	return took, false, nil
 }
 
-// parseVersions is parseRun for gets of checked values. It also adds the version of each reply, 0 if the value is not loadgen's.
-func (g *guarded) parseVersions(b []byte, most int, versions *[]uint64, reply *driver.Reply, got *answers) (took int, failed bool, err error) {
+// parseHeaders is parseRun for gets of checked values. It also adds the header of each reply, an empty one if the value is not loadgen's.
+func (g *guarded) parseHeaders(b []byte, most int, headers *[]driver.Header, reply *driver.Reply, got *answers) (took int, failed bool, err error) {
 	g.hold.lend()
 	defer g.done(&err)
 	for got.n < most && took < len(b) {
@@ -144,14 +144,14 @@ func (g *guarded) parseVersions(b []byte, most int, versions *[]uint64, reply *d
 		}
 		took += n
 		got.add(reply.Outcome, 1)
-		version := uint64(0)
+		var h driver.Header
 		if reply.Outcome == driver.OK {
 			var ours bool
-			if _, version, ours = reply.Header(); !ours {
+			if h, ours = reply.Header(); !ours {
 				got.foreign++
 			}
 		}
-		*versions = append(*versions, version)
+		*headers = append(*headers, h)
 		if reply.Outcome.Failed() {
 			got.failed++
 			return took, true, nil

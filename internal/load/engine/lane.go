@@ -25,7 +25,24 @@ type lane struct {
 	opTimeout int64 // 0 if the request's timeout is enough
 	acks      bool  // record the latency of the k-th good answer
 	confirms  bool  // replies say how many copies there are; they count as that many good answers
-	checked   bool  // the values of gets carry a header
+	whose
+	hashes []uint64 // scratch of examineAll
+}
+
+// whose is what the values that a step's gets read say of whose they are.
+type whose struct {
+	checked bool   // they carry a header
+	marked  bool   // they begin with a mark
+	since   uint64 // values of other runs, of this version or a newer one, are amiss
+}
+
+// misplaced reports whether a get's reply holds another key's value. key is the hash of the key that was asked for.
+func (w whose) misplaced(reply *driver.Reply, key uint64) bool {
+	if w.checked && reply.Outcome == driver.OK {
+		h, _ := reply.Header()
+		return !h.Of(key)
+	}
+	return w.marked && reply.Outcome == driver.OK && driver.Misnamed(reply.Value, key)
 }
 
 // row returns the row in which requests to an endpoint are counted. All nodes that joined a cluster during the phase share the target's last row.

@@ -7,15 +7,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// sign puts the writer and a version into an op's values, if they are checked.
+// sign puts the run, the writer and a version into an op's values, if they are checked.
 func (l *loop) sign(o *op.Op, now int64) {
 	if !o.Value.Checked {
 		return
 	}
 	version := l.versions(max(1, len(o.Batch)), now)
-	o.Value.Writer, o.Value.Version = uint64(o.Stream), version
+	o.Value.Run, o.Value.Writer, o.Value.Version = l.runBits, o.Stream, version
 	for i := range o.Batch {
-		o.Batch[i].Value.Writer, o.Batch[i].Value.Version = o.Value.Writer, version+uint64(i)
+		v := &o.Batch[i].Value
+		v.Run, v.Writer, v.Version = l.runBits, o.Stream, version+uint64(i)
 	}
 }
 

@@ -145,6 +145,7 @@ type loop struct {
 	origin    int64  // run clock at the step's start
 	wall      int64  // Unix nanoseconds of the run clock's zero
 	version   uint64 // the next version for values
+	runBits   uint32 // tell the run's values from those of others; 0 if unknown
 	sweepAt   int64
 	sealAt    int64  // end of the current interval; the constant never between steps
 	excess    int64  // how much longer than planned the last cycle took; 0 if that is little

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -40,20 +38,6 @@ func newLRU(wipes bool) *lru {
 	return &lru{wipes: wipes, at: map[uint64]int32{}, newest: -1, oldest: -1}
 }
 
-// hashOf hashes a key, eight bytes at a time (Wang Yi, wyhash: multiply to 128 bits and fold).
-func hashOf(key []byte) uint64 {
-	const k = 0x9E3779B97F4A7C15
-	h := uint64(len(key)) * k
-	for ; len(key) >= 8; key = key[8:] {
-		hi, lo := bits.Mul64(h^binary.LittleEndian.Uint64(key), k)
-		h = hi ^ lo
-	}
-	var rest [8]byte
-	copy(rest[:], key)
-	hi, lo := bits.Mul64(h^binary.LittleEndian.Uint64(rest[:]), k)
-	return hi ^ lo
-}
-
 // find returns the entry of a key; −1 if there is none.
 func (c *lru) find(hash uint64, key []byte) int32 {
 	i, there := c.at[hash]
@@ -68,7 +52,7 @@ func (c *lru) find(hash uint64, key []byte) int32 {
 
 // get returns the value of a key, which is valid until the next call.
 func (c *lru) get(key []byte, now int64) (value []byte, there bool) {
-	i := c.find(hashOf(key), key)
+	i := c.find(driver.KeyHash(key), key)
 	if i < 0 {
 		return nil, false
 	}
@@ -84,7 +68,7 @@ func (c *lru) get(key []byte, now int64) (value []byte, there bool) {
 
 // put keeps a value, unless it is larger than the cache.
 func (c *lru) put(key []byte, value *driver.Value, until int64) bool {
-	hash := hashOf(key)
+	hash := driver.KeyHash(key)
 	if i := c.find(hash, key); i >= 0 {
 		c.drop(i)
 	}
@@ -122,7 +106,7 @@ func (c *lru) put(key []byte, value *driver.Value, until int64) bool {
 
 // remove drops a key, and reports whether it was there.
 func (c *lru) remove(key []byte) bool {
-	i := c.find(hashOf(key), key)
+	i := c.find(driver.KeyHash(key), key)
 	if i >= 0 {
 		c.drop(i)
 	}

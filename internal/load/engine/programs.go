@@ -114,6 +114,9 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	}
 	l.rec.AddBytes(r.st.Verb, n, 0)
 	r.st.in += int64(n)
+	if r.verb == driver.Get {
+		ev.Astray = p.lane.examine(reply, driver.KeyHash(r.st.Key))
+	}
 	if l.sampling != nil {
 		l.sampling.code = reply.Code
 	}
@@ -129,6 +132,9 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now int64) {
 	l := p.l
 	l.answers = now
+	if r.verb == driver.Get {
+		p.lane.examineAll(replies, r.st.Batch)
+	}
 	var ended [driver.NumOutcomes]uint64
 	for i := range replies {
 		reply := &replies[i]

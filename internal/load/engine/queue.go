@@ -10,9 +10,10 @@ type pending struct {
 	start *int64   // the op's or batch's start; set when its first request leaves
 	due   int64    // when a run of plain ops was due
 	sent  int64
-	n     int32 // replies owed
-	keys  int16 // keys of the one request, if it has several; else 0
-	at    int16 // index in the batch of the first op
+	n     int32  // replies owed
+	keys  int16  // keys of the one request, if it has several; else 0
+	at    int16  // index in the batch of the first op
+	key   uint64 // of a run of gets: the hash of the first op's key; 0 if its reply is not examined
 	verb  driver.Verb
 	tag   uint8 // the program's tag for the one request
 	dead  bool  // timed out: its replies are discarded
@@ -52,6 +53,7 @@ func (q *queue) push(p pending) {
 func (q *queue) take(n int) {
 	p := q.at(0)
 	q.owed -= n
+	p.key = 0
 	p.at += int16(n)
 	if p.n -= int32(n); p.n > 0 {
 		return

@@ -99,7 +99,7 @@ func (q *quorum) startAlike(s *session, stream *workload.Stream, n int, due, now
 		return q.startDrawn(s, stream, n, due, now)
 	}
 	at := len(lead.out)
-	got, size := q.w.stamp(lead, stream, n, now)
+	got, size, key := q.w.stamp(lead, stream, n, now)
 	size /= max(1, got) // of one request
 	b := q.enlist(s, o.Verb, got, due, now)
 	for _, endpoint := range q.of(0) {
@@ -108,7 +108,7 @@ func (q *quorum) startAlike(s *session, stream *workload.Stream, n int, due, now
 			room = min(q.w.room(c), got)
 			c.out = append(c.out, lead.out[at:at+room*size]...)
 		}
-		q.ask(c, b, 0, room, got, room*size)
+		q.ask(c, b, 0, room, got, room*size, key)
 	}
 	q.started(b, now)
 	return got
@@ -202,7 +202,7 @@ func (q *quorum) sendAll(b *batch, ops []op.Op, from int) {
 		if fault := w.codec.fault; fault != nil && n > 0 {
 			c.broken = fault
 		}
-		q.ask(c, b, from, n, len(ops)-from, len(c.out)-at)
+		q.ask(c, b, from, n, len(ops)-from, len(c.out)-at, w.keyOf(b.verb, ops[from].Key))
 	}
 	w.codec.fault = nil // the connections have taken it over
 }
@@ -218,13 +218,13 @@ func (q *quorum) encode(dst []byte, ops []op.Op, from int) []byte {
 }
 
 // ask records that a connection was given the requests of n ops of a batch, from the op at index from on, size bytes in total. It had no room for the
-// others of all ops, whose requests are refused.
-func (q *quorum) ask(c *wireConn, b *batch, from, n, all, size int) {
+// others of all ops, whose requests are refused. key is what keyOf returns for the first op.
+func (q *quorum) ask(c *wireConn, b *batch, from, n, all, size int, key uint64) {
 	ledger := q.l.rec.Request(c.endpoint, b.verb)
 	ledger.Sent += uint64(n)
 	if n > 0 {
 		q.l.rec.AddBytes(b.verb, 0, size)
-		c.joinBatch(b, from, n)
+		c.joinBatch(b, from, n, key)
 	}
 	if n < all {
 		ledger.Refused += uint64(all - n)
@@ -233,7 +233,7 @@ func (q *quorum) ask(c *wireConn, b *batch, from, n, all, size int) {
 }
 
 // joinBatch enters the requests of n ops of a batch, from index from on, into the queue: into the newest entry if they continue it.
-func (c *wireConn) joinBatch(b *batch, from, n int) {
+func (c *wireConn) joinBatch(b *batch, from, n int, key uint64) {
 	if c.fresh > 0 {
 		if p := c.queue.at(c.queue.len() - 1); p.batch == b && int(p.at)+int(p.n) == from {
 			p.n += int32(n)
@@ -241,7 +241,7 @@ func (c *wireConn) joinBatch(b *batch, from, n int) {
 			return
 		}
 	}
-	c.queue.push(pending{batch: b, start: &b.start, at: int16(from), n: int32(n), verb: b.verb})
+	c.queue.push(pending{batch: b, start: &b.start, at: int16(from), n: int32(n), verb: b.verb, key: key})
 	c.fresh++
 }
 

@@ -90,8 +90,12 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		}
 	}
 	for len(b) > 0 {
+		misplaced := w.l.rec.Misplaced
 		n, whole, err := w.take(c, b, now)
 		b = b[n:]
+		if err == nil && w.l.rec.Misplaced != misplaced {
+			err = errMisled
+		}
 		if err == nil && !whole && len(b) > mostMoved {
 			_, err = w.resume(c, b)
 		}

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -55,6 +58,53 @@ func foreign(v driver.Verb, reply *driver.Reply) bool {
 	if v != driver.Get || reply.Outcome != driver.OK {
 		return false
 	}
-	_, _, ok := reply.Header()
+	_, ok := reply.Header()
 	return !ok
+}
+
+// errMisled ends a connection: the replies behind another key's value may be those to other requests, too.
+var errMisled = errors.New("a reply held another key's value")
+
+// examine counts and reports a get's reply that holds another key's value, or one of another run that is amiss.
+func (la *lane) examine(reply *driver.Reply, key uint64) bool {
+	if la.checked && reply.Outcome == driver.OK {
+		h, _ := reply.Header()
+		return la.anothers(&h, key)
+	}
+	astray := la.misplaced(reply, key)
+	if astray {
+		la.l.rec.Misplaced++
+	}
+	return astray
+}
+
+// examineAll is examine for the replies to a request for the keys of items, which come in any order.
+func (la *lane) examineAll(replies []driver.Reply, items []driver.Item) {
+	if !la.checked && !la.marked || len(items) == 0 {
+		return
+	}
+	la.hashes = la.hashes[:0]
+	for i := range items {
+		la.hashes = append(la.hashes, driver.KeyHash(items[i].Key))
+	}
+	for i := range replies {
+		reply, at := &replies[i], min(i, len(items)-1)
+		if la.misplaced(reply, la.hashes[at]) {
+			at = max(0, slices.IndexFunc(la.hashes, func(key uint64) bool { return !la.misplaced(reply, key) }))
+		}
+		la.examine(reply, la.hashes[at])
+	}
+}
+
+// anothers is examine for a header.
+func (la *lane) anothers(h *driver.Header, key uint64) bool {
+	switch rec := la.l.rec; {
+	case !h.Of(key):
+		rec.Misplaced++
+		return true
+	case h.Run != 0 && h.Run != la.l.runBits && h.Version >= la.since:
+		rec.AnotherRun++
+		return true
+	}
+	return false
 }

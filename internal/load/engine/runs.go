@@ -46,13 +46,13 @@ func (r *runs) startAlike(s *session, stream *workload.Stream, n int, due, now i
 	c, verb := r.w.conn(s, 0), stream.Verb()
 	for at := 0; at < n; at += sheetSize {
 		most := min(n-at, sheetSize)
-		got, size := r.w.stamp(c, stream, most, now)
+		got, size, key := r.w.stamp(c, stream, most, now)
 		if got > 0 {
 			r.l.rec.AddDueN(verb, uint64(got))
 			r.l.rec.AddBytes(verb, 0, size)
 			r.l.rec.Request(c.endpoint, verb).Sent += uint64(got)
 			r.l.occupy(s, got, now)
-			c.joinRun(verb, got, due)
+			c.joinRun(verb, got, due, key)
 		}
 		if got < most {
 			return at + got
@@ -89,12 +89,12 @@ func (r *runs) send(s *session, from, got int, due, now int64) int {
 		size += w.put(c, &r.ops[from+i])
 	}
 	l.rec.AddBytes(verb, 0, size)
-	c.joinRun(verb, n, due)
+	c.joinRun(verb, n, due, w.keyOf(verb, r.ops[from].Key))
 	return n
 }
 
-// joinRun enters the requests of n ops into the queue: into the newest entry if verb and due time are equal.
-func (c *wireConn) joinRun(verb driver.Verb, n int, due int64) {
+// joinRun enters the requests of n ops into the queue: into the newest entry if verb and due time are equal. key is what keyOf returns for the first.
+func (c *wireConn) joinRun(verb driver.Verb, n int, due int64, key uint64) {
 	if c.fresh > 0 {
 		if p := c.queue.at(c.queue.len() - 1); p.verb == verb && p.due == due {
 			p.n += int32(n)
@@ -102,7 +102,7 @@ func (c *wireConn) joinRun(verb driver.Verb, n int, due int64) {
 			return
 		}
 	}
-	c.queue.push(pending{due: due, n: int32(n), verb: verb})
+	c.queue.push(pending{due: due, n: int32(n), verb: verb, key: key})
 	c.fresh++
 }
 

@@ -312,8 +312,9 @@ func (p *tape) fill(o *op.Op, x *traced) {
 	if x.verb.Stores() {
 		o.Value = p.value
 		o.Value.Size, o.Value.TTL, o.Value.Seed = int(x.size), x.ttl, x.n*0x9E3779B97F4A7C15
+		o.Value.Key = driver.KeyHash(o.Key)
 		if o.Value.Checked {
-			o.Value.Size = max(o.Value.Size, driver.HeaderSize)
+			o.Value.Size = max(o.Value.Size, driver.ShortHeader)
 		}
 	}
 }

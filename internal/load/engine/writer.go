@@ -51,6 +51,7 @@ type sheet struct {
 	valueAt  int
 	value    driver.Value      // the value of puts, except its seed
 	seeds    [sheetSize]uint64 // the seeds of a write's values
+	keys     [sheetSize]uint64 // the hashes of their keys
 }
 
 func newWriter(c *guarded, lends bool) writer { return writer{codec: c, lends: lends} }
@@ -161,6 +162,7 @@ func (w *writer) lend(c *wireConn, o *op.Op) int {
 	at := len(c.out)
 	c.out = append(c.out, f.whole[:f.valueAt]...)
 	copy(c.out[at+f.keyAt:], o.Key)
+	c.out = v.AppendMark(c.out)
 	w.parts = v.Parts(w.parts[:0])
 	for _, text := range w.parts {
 		c.lent = append(c.lent, lent{at: len(c.out), text: text})
@@ -169,10 +171,10 @@ func (w *writer) lend(c *wireConn, o *op.Op) int {
 	return len(f.whole)
 }
 
-// alike reports whether a sheet fits the ops of a step; if they are puts, their values must have fewer bytes than limit.
+// alike reports whether a sheet fits the ops of a step; if they are puts, their values must have fewer bytes than limit, and room for a whole header.
 func alike(source *workload.Source, codec *guarded, limit int) bool {
 	value := source.Value()
-	return codec.layout != nil && source.Alike() && (!source.Stores() || value.Text() && value.Size < limit)
+	return codec.layout != nil && source.Alike() && (!source.Stores() || value.Text() && value.Size < limit && (!value.Checked || value.Size >= driver.HeaderSize))
 }
 
 // laidOut makes the sheet from the stream's next op, unless it is made. It returns false if there is no next op or no form.
@@ -218,12 +220,13 @@ func (sh *sheet) append(dst []byte, n int) []byte {
 	return dst
 }
 
-// stamp appends the requests of up to n similar ops of a stream to a connection's output, and returns their number and their size in bytes.
-func (w *wire) stamp(c *wireConn, stream *workload.Stream, n int, now int64) (got, size int) {
+// stamp appends the requests of up to n similar ops of a stream to a connection's output, and returns their number, their size in
+// bytes and what keyOf returns for the first.
+func (w *wire) stamp(c *wireConn, stream *workload.Stream, n int, now int64) (got, size int, key uint64) {
 	sh, verb := &w.writer.sheet, stream.Verb()
 	number, first, more := stream.At()
 	if !more {
-		return 0, 0
+		return 0, 0, 0
 	}
 	w.touch(c)
 	at := len(c.out)
@@ -232,11 +235,14 @@ func (w *wire) stamp(c *wireConn, stream *workload.Stream, n int, now int64) (go
 	got = stream.Stamp(keys, sh.key, sh.size, sh.seeds[:n])
 	c.out = c.out[:at+got*sh.size]
 	if verb.Stores() {
-		sh.value.Writer, sh.value.Version = uint64(number), w.l.versions(got, now)
-		sh.value.Stamp(c.out[at+sh.valueAt:], sh.size, sh.seeds[:got])
+		for i := range got {
+			sh.keys[i] = driver.KeyHash(keys[i*sh.size:][:sh.key])
+		}
+		sh.value.Run, sh.value.Writer, sh.value.Version = w.l.runBits, number, w.l.versions(got, now)
+		sh.value.Stamp(c.out[at+sh.valueAt:], sh.size, sh.seeds[:got], sh.keys[:got])
 	}
 	w.split(c, at, sh.size)
 	row := measure.Row{Stream: number, N: first, Verb: verb, Size: sh.value.Size, Keys: keys, Stride: sh.size, Key: sh.key}
 	w.l.rec.Mix(row.Digest(got))
-	return got, got * sh.size
+	return got, got * sh.size, w.keyOf(verb, keys[:sh.key])
 }

@@ -31,7 +31,7 @@ func (a answer) reply(verb driver.Verb) *driver.Reply {
 	case a.version == 0:
 		r.Value = []byte("a value that loadgen did not write")
 	default:
-		v := driver.Value{Size: driver.HeaderSize + 1, Checked: true, Writer: a.writer, Version: a.version}
+		v := driver.Value{Size: driver.HeaderSize + 1, Checked: true, Writer: uint32(a.writer), Version: a.version}
 		r.Value = v.AppendTo(nil)
 	}
 	return r

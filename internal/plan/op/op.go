@@ -126,6 +126,7 @@ type Event struct {
 	Verb     driver.Verb   // the request's, which may differ from the op's
 	Tag      uint8         // the request's, as the program set it
 	Reply    *driver.Reply // for Replied; valid during the call
+	Astray   bool          // for Replied: the value is another key's or another run's, and so of no version
 	Redirect *Redirect     // for Replied, if the reply names another endpoint; the reply's outcome is then an error
 }
 
@@ -169,13 +170,13 @@ func request(o *Op, endpoint int) driver.Request {
 	return r
 }
 
-// header reads the header of the value in a get's reply. foreign reports a value without one.
+// header reads the header of the value in a get's reply, unless it is astray. foreign reports a value without one.
 func header(ev Event) (writer, version uint64, foreign bool) {
-	if ev.Kind != Replied || ev.Op.Verb != driver.Get || ev.Reply.Outcome != driver.OK {
+	if ev.Kind != Replied || ev.Op.Verb != driver.Get || ev.Reply.Outcome != driver.OK || ev.Astray {
 		return 0, 0, false
 	}
-	writer, version, ok := ev.Reply.Header()
-	return writer, version, !ok
+	h, ok := ev.Reply.Header()
+	return uint64(h.Writer), h.Version, !ok
 }
 
 // grown returns s with room for index i.

@@ -214,7 +214,8 @@ func (s *through) keep(ev Event) {
 	if s.done || ev.Kind != Replied || ev.Reply.Outcome != driver.OK {
 		return
 	}
-	writer, version, _ := ev.Reply.Header()
+	h, _ := ev.Reply.Header()
+	writer, version := uint64(h.Writer), h.Version
 	if len(s.bytes.Bytes) > 0 && (version < s.version || version == s.version && writer <= s.writer) {
 		return
 	}

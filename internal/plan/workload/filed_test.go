@@ -40,7 +40,7 @@ func lineOf(t testing.TB, v *driver.Value, set *keyfile.Set) int {
 	b := v.AppendTo(nil)
 	require.Len(t, b, v.Size)
 	if v.Checked {
-		_, _, ok := (&driver.Reply{Value: b}).Header()
+		_, ok := (&driver.Reply{Value: b}).Header()
 		require.True(t, ok)
 		b = b[driver.HeaderSize:]
 	}

@@ -99,7 +99,7 @@ func TestSizesAreExact(t *testing.T) {
 		"uniform, of one":      {uniform(7, 7), p(7, between(7))},
 		"lognormal":            {lognormal(100, 5000, 0.5, false), p(5000, normal(100, 0.5, 0))},
 		"lognormal, cut":       {lognormal(100, 120, 1, false), p(120, normal(100, 1, 0))},
-		"lognormal, checked":   {lognormal(30, 500, 1, true), p(500, normal(30, 1, driver.HeaderSize))},
+		"lognormal, checked":   {lognormal(30, 500, 1, true), p(500, normal(30, 1, driver.ShortHeader))},
 		"lognormal, wide":      {lognormal(3, 200, 2, false), p(200, normal(3, 2, 0))},
 		"a list":               {list, p(1024, func(size int) float64 { return map[int]float64{0: 0.1, 32: 0.8, 1024: 0.1}[size] })},
 		"a list of one weight": {plan.Values{Size: 9, Sizes: &plan.Sizes{Kind: plan.ListedSizes, List: []plan.SizeWeight{{Size: 9, Weight: 3}}}}, p(9, between(9))},
@@ -110,7 +110,7 @@ func TestSizesAreExact(t *testing.T) {
 			if tt.p[size] == 0 {
 				require.Zero(t, n, "%s: %d bytes", name, size)
 			}
-			require.False(t, n > 0 && tt.v.Checked && size < driver.HeaderSize, name)
+			require.False(t, n > 0 && tt.v.Checked && size < driver.ShortHeader, name)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestRecordsHaveTheirSize(t *testing.T) {
 			b := o.Value.AppendTo(nil)
 			require.Len(t, b, o.Value.Size)
 			if checked {
-				_, _, ok := (&driver.Reply{Value: b}).Header()
+				_, ok := (&driver.Reply{Value: b}).Header()
 				require.True(t, ok)
 				b = b[driver.HeaderSize:]
 			}

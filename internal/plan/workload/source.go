@@ -303,7 +303,7 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 // store makes a value for the key with an index.
 func (st *Stream) store(v *driver.Value, key *[]byte, index uint64) {
 	*v = st.source.value
-	v.Seed = st.random.Uint64()
+	v.Seed, v.Key = st.random.Uint64(), driver.KeyHash(*key)
 	if st.source.grows {
 		st.puts++
 		v.Seed = values.Grown(st.base, st.puts)

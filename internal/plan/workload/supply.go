@@ -72,12 +72,12 @@ func (s *supply) draw(random *rand.PCG) uint64 {
 func (s *supply) refill(o *op.Op, pool uint64) {
 	size := o.Value.Size
 	o.Verb, o.Value = driver.Put, s.value
-	o.Value.Seed = (pool + o.Index) * 0x9E3779B97F4A7C15
+	o.Value.Seed, o.Value.Key = (pool+o.Index)*0x9E3779B97F4A7C15, driver.KeyHash(o.Key)
 	switch {
 	case size > 0:
 		o.Value.Size = size
 		if s.value.Checked {
-			o.Value.Size = max(size, driver.HeaderSize)
+			o.Value.Size = max(size, driver.ShortHeader)
 		}
 	case s.varied:
 		s.vary(&o.Value, &o.Key, o.Index)
@@ -93,7 +93,7 @@ func (s *supply) fill(o *op.Op, pool, index uint64, random *rand.PCG) {
 		return
 	}
 	o.Value = s.value
-	o.Value.Seed = random.Uint64()
+	o.Value.Seed, o.Value.Key = random.Uint64(), driver.KeyHash(o.Key)
 	if s.varied {
 		s.vary(&o.Value, &o.Key, index)
 	}

@@ -109,6 +109,7 @@ func (p *phase) count(ph *plan.Phase, m *Measured) {
 	p.Digest = fmt.Sprintf("%016x", t.Digest)
 	p.Errors = errorTexts(&t.Errors)
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
+	p.Misplaced, p.AnotherRun = t.Misplaced, t.AnotherRun
 	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
 	p.Series = append([]run.Row{}, m.Series...)
 	if p.Finer = nil; len(m.Levels) == 0 { // a search has the finer rows of its best level

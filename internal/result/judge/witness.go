@@ -63,6 +63,14 @@ func invariants() []invariant {
 			"the phase has `on_miss`; with `expect_hits = 0` it is only a note", false, false, (*phase).allMissed,
 		},
 		{
+			reason.WrongValues, "no value that was read names another key",
+			"values name no key: byte fills, records, files, text below 16 bytes, checked values below 28", true, false, (*phase).misplaced,
+		},
+		{
+			reason.AnotherRun, "no value that was read is another run's",
+			"values are not checked or are below 28 bytes; this run has not put to the dataset; it put some of the keys only, and the value is older than this run", true, false, (*phase).anotherRun,
+		},
+		{
 			reason.HitRatio, "the share of gets that hit is `hit_ratio`, by five standard deviations",
 			"the phase has no `hit_ratio`", false, false, (*phase).missedMore,
 		},
@@ -231,6 +239,31 @@ func (p *phase) reads(o part) bool {
 		form := p.counts.plan.Target(t.Name).Op(p.words.Name(o.verb))
 		return form != nil && !form.Stores
 	})
+}
+
+// misplaced finds values of other keys.
+func (p *phase) misplaced() []breach {
+	if p.Misplaced == 0 {
+		return nil
+	}
+	validity, gets := run.Suspect, uint64(0)
+	if o := p.counts.Load.Ops[driver.Get]; o != nil {
+		gets = o.Outcomes[driver.OK]
+	}
+	if float64(p.Misplaced) > p.counts.phase.MaxBad*float64(gets) {
+		validity = run.Invalid
+	}
+	return breached(validity, p.each(latencyFigures, []string{"hit_ratio"}), "%s read belong to other keys: answers are mixed up, and times may be those of other requests",
+		quantity.Count(p.Misplaced, "value"))
+}
+
+// anotherRun finds values of other runs where this one has put.
+func (p *phase) anotherRun() []breach {
+	if p.AnotherRun == 0 {
+		return nil
+	}
+	return breached(run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were written by another run, where this one puts: two load the same keys, or writes were lost and older ones are back",
+		quantity.Count(p.AnotherRun, "value"))
 }
 
 // missedMore compares the hits with hit_ratio, the share of gets for keys of the dataset. By chance alone they differ by five standard deviations once

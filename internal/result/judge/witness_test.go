@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -26,6 +27,21 @@ func TestTheTableIsExplained(t *testing.T) {
 		want.WriteString("| " + row.holds + " | [" + string(row.code) + "](reasons.md#" + string(row.code) + ") | " + row.silent + " |\n")
 	}
 	require.Contains(t, string(page), want.String(), "paste it")
+}
+
+// Values of other keys make a phase invalid once they are a larger share of the gets than may fail; those of another run leave it suspect.
+func TestValuesOfOtherKeysAndRuns(t *testing.T) {
+	for misplaced, want := range map[uint64]run.Validity{1: run.Suspect, 10: run.Suspect, 11: run.Invalid} {
+		load := measure.NewTotals(origin, len(endpoints))
+		load.Ops[driver.Get] = &measure.Op{}
+		load.Ops[driver.Get].Outcomes[driver.OK] = 1000
+		p := &phase{Phase: &run.Phase{}, counts: &counts{phase: &plan.Phase{MaxBad: 0.01}}}
+		p.counts.Load = load
+		require.Empty(t, append(p.misplaced(), p.anotherRun()...))
+		p.Misplaced, p.AnotherRun = misplaced, 1000
+		require.Equal(t, want, p.misplaced()[0].validity)
+		require.Equal(t, run.Suspect, p.anotherRun()[0].validity)
+	}
 }
 
 // Loads that never reached the source are not loads.

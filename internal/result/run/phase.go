@@ -61,6 +61,8 @@ type Phase struct {
 	Reconnects      uint64  `json:"reconnects"`        // connections opened again after a loss
 	LateReplies     uint64  `json:"late_replies"`      // replies to requests that had timed out; discarded
 	Foreign         uint64  `json:"foreign"`           // values read that loadgen did not write
+	Misplaced       uint64  `json:"misplaced"`         // values read that name another key; absent from results of an older form
+	AnotherRun      uint64  `json:"another_run"`       // values read that another run wrote where this one puts; likewise
 	Stalls          uint64  `json:"stalls"`            // times an event loop stood still for more than 250 ms
 	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest stall
 	AwaySeconds     float64 `json:"away_seconds"`      // sum of Away

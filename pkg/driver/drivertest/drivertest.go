@@ -187,8 +187,8 @@ func binaryValue(size int) driver.Value {
 	if size < driver.HeaderSize {
 		return driver.Value{Size: size, Seed: 7}
 	}
-	const crlfOK, nulEnd = 0x0A0D_4B4F_2B0A_0D00, 0x0A0D_444E_450A_0DFF // "\0\r\n+OK\r\n", "\xff\r\nEND\r\n"
-	return driver.Value{Size: size, Seed: 7, Checked: true, Writer: crlfOK, Version: nulEnd}
+	const crlf, ok, nulEnd = 0x2B0A_0D00, 0x0A0D_4B4F, 0x0A0D_444E_450A_0DFF // "\0\r\n+OK\r\n", "\xff\r\nEND\r\n"
+	return driver.Value{Size: size, Seed: 7, Checked: true, Writer: crlf, Key: ok, Version: nulEnd}
 }
 
 // do carries out one request and checks its outcome.
