@@ -62,7 +62,7 @@ func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
 		b.clients = []client{loadgen("loadgen", exe, b.dir), loadgen("against", other, b.dir)}
 		return b, nil
 	}
-	b.clients = []client{loadgen("loadgen", exe, b.dir), floorOf(exe)}
+	b.clients = []client{loadgen("loadgen", exe, b.dir), floorOf(exe), replayOf(exe, b.dir)}
 	b.peers, b.others = find(peers(b.dir, o.duration))
 	for _, p := range b.peers {
 		b.clients = append(b.clients, p.client)

@@ -48,6 +48,7 @@ func TestQuick(t *testing.T) {
 		`redis/get/32/16: get, values of 32 B, 50 connections, pipeline 16; 2400 ops, 1 rounds`,
 		`  loadgen +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %`,
 		`  floor +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
+		`  replay +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
 		`  redis-benchmark +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
 		`  \$ .*redis-server --port \d+ --bind 127\.0\.0\.1 --save '' --appendonly no .*`,
 		`  \$ .*loadgen coordinator run plans/bench\.hcl .* -var pipeline=16 -var op=get -var ops=2400`,

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/loadgen/loadgen/internal/plan/trace"
+	"github.com/loadgen/loadgen/internal/target/capture"
+)
+
+// replayOf returns loadgen's client that replays a trace of the gets which loadgen otherwise draws from a dataset.
+func replayOf(exe, dir string) client {
+	out := resultIn(dir)
+	return client{
+		name: "replay", exe: exe,
+		args: func(c *cell, port string, ops int64) []string {
+			if c.server != "redis" || c.op != "get" {
+				return nil
+			}
+			path := filepath.Join(dir, fmt.Sprintf("gets-%d.trace", ops))
+			if _, err := os.Stat(path); err != nil {
+				_ = writeGets(path, ops) // if it could not, loadgen says what is wrong with the file
+			}
+			return []string{
+				"coordinator", "run", "bench/replay.hcl", "--runs", filepath.Join(dir, "runs"), "--out", out, "-var", `endpoints=["127.0.0.1:` + port + `"]`,
+				"-var", "file=" + path, "-var", "sessions=" + strconv.Itoa(sessions), "-var", "pipeline=" + strconv.Itoa(c.pipeline),
+			}
+		},
+		rate: func(string) (float64, error) { return rateOfRun(out) },
+	}
+}
+
+// writeGets writes a trace of gets of the keys that loadgen has put.
+func writeGets(path string, ops int64) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w, err := trace.NewWriter(file, trace.Header{Names: []string{"get"}, Clients: sessions})
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := int64(0); i < ops && err == nil; i++ {
+		err = w.Write(i, uint32(i%sessions), 0, capture.AppendCommand(nil, "GET", fmt.Sprintf("key:%012d", random.IntN(keys))))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	return errors.Join(err, file.Close())
+}
