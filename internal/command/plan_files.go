@@ -85,7 +85,7 @@ func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, erro
 	f := n.once(path, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
 		is, err := trace.Read(r, form, timed)
 		facts := plan.TraceFacts{
-			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs[:], Ops: is.Ops, LeftOut: is.LeftOut,
+			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs[:], Ops: is.Ops, LeftOut: is.LeftOut, Commands: is.Commands,
 		}
 		says := fmt.Sprintf("%d ops", is.Lines)
 		if timed {

@@ -15,9 +15,7 @@ import (
 	"text/template"
 	"unicode"
 
-	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/spf13/cobra"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
@@ -45,6 +43,7 @@ var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:80
 type initFlags struct {
 	known     *drivers.Set
 	driver    string
+	trace     string // whose requests the plan is like; "" for a starter plan
 	endpoints []string
 	force     bool
 }
@@ -61,6 +60,7 @@ plan.hcl; - is standard output. An existing file is kept unless --force is given
   loadgen plan init --driver postgres --endpoint 127.0.0.1:5432 db.hcl
   loadgen plan init --driver web --endpoint 127.0.0.1:8080 web.hcl
   loadgen plan init --driver log wal.hcl
+  loadgen plan init --trace shop.trace shop-like.hcl
   loadgen plan init -`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,6 +74,7 @@ plan.hcl; - is standard output. An existing file is kept unless --force is given
 	f := c.Flags()
 	f.StringVar(&flags.driver, "driver", "redis", "load targets with the driver `NAME`: "+strings.Join(known.Names(), ", "))
 	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node; of ignite, postgres and web, the usual port of this machine)")
+	f.StringVar(&flags.trace, "trace", "", "write a plan whose load is like the requests of the trace in `FILE`, which loadgen trace import wrote")
 	f.BoolVar(&flags.force, "force", false, "overwrite an existing file")
 	return c
 }
@@ -100,7 +101,13 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	if path != standard && filepath.Ext(path) != ".hcl" { // probably an endpoint
 		return fmt.Errorf("%s: write a file that ends in .hcl; name a server with --endpoint", path)
 	}
-	text, err := f.text(path)
+	write := f.text
+	if f.trace != "" {
+		if write = f.like; f.driver != "redis" {
+			return errors.New("--trace: only traces of Redis have a profile: leave --driver out")
+		}
+	}
+	text, err := write(path)
 	if err != nil {
 		return err
 	}
@@ -178,12 +185,10 @@ func (f *initFlags) text(path string) ([]byte, error) {
 	if servers && !builtin && len(at) == 0 {
 		at = []string{cmp.Or(usual[f.driver], "your-server:1234")}
 	}
-	quoted := make([]string, len(at))
-	for i, e := range at {
+	for _, e := range at {
 		if strings.ContainsFunc(e, unicode.IsControl) {
 			return nil, fmt.Errorf("--endpoint %q: write HOST:PORT", e)
 		}
-		quoted[i] = string(hclwrite.TokensForValue(cty.StringVal(e)).Bytes())
 	}
 	if path == standard {
 		path = "plan.hcl"
@@ -201,7 +206,7 @@ func (f *initFlags) text(path string) ([]byte, error) {
 		Endpoints                                 []string
 		Servers, Builtin, Fills                   bool
 	}{
-		Driver: f.driver, Name: f.driver, Target: target, Mix: mix, At: strings.Join(at, ", "), File: path, List: strings.Join(quoted, ", "),
+		Driver: f.driver, Name: f.driver, Target: target, Mix: mix, At: strings.Join(at, ", "), File: path, List: listOf(at),
 		Endpoints: at, Servers: servers, Builtin: builtin, Fills: servers && f.driver != "web",
 	})
 	if err != nil {

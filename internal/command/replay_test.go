@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,20 +20,38 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/plan/trace"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// commandstats returns how often a server has carried out each command, but for those that look at it.
-func commandstats(l *link) map[string]string {
+// ownCommands are those by which the tests and loadgen look at a server.
+var ownCommands = []string{"info", "ping", "config|get", "monitor", "command", "command|info", "client|setname", "hello"}
+
+// commandstats returns how often a server has carried out each command, but for ownCommands.
+func commandstats(l *link) map[string]int64 {
 	l.t.Helper()
-	calls := map[string]string{}
+	calls := map[string]int64{}
 	for _, m := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(l.ask("INFO", "commandstats"), -1) {
-		calls[m[1]] = m[2]
+		calls[m[1]], _ = strconv.ParseInt(m[2], 10, 64) // they are digits
 	}
-	for _, own := range []string{"info", "ping", "config|get", "monitor", "command|info", "client|setname", "hello"} {
+	for _, own := range ownCommands {
 		delete(calls, own)
 	}
 	return calls
+}
+
+// asked returns what a result says that a replay's trace asks for, but for ownCommands, and how many SELECTs loadgen has added to it.
+func asked(r *run.Run) (calls map[string]int64, added int64) {
+	calls = map[string]int64{}
+	for _, c := range r.Phase["replay"].Trace.Ops {
+		calls[c.Op] = c.Lines
+	}
+	added = calls["select, added by loadgen"]
+	delete(calls, "select, added by loadgen")
+	for _, own := range ownCommands {
+		delete(calls, own)
+	}
+	return calls, added
 }
 
 // TestReplayOfARecording records by MONITOR what three clients ask of a Redis in two databases, and replays it on another: both have carried out the
@@ -93,7 +112,12 @@ func TestReplayOfARecording(t *testing.T) {
 	}
 	was, is := dial(t, servers[0].Addr), dial(t, servers[1].Addr)
 	before, after := commandstats(was), commandstats(is)
-	for _, of := range []map[string]string{before, after} {
+	commands, added := asked(r)
+	commands["select"] += added
+	require.EqualValues(t, 300*3+6+1+1, added, "one before each request")
+	commands["incr"]++ // by the script
+	require.Equal(t, after, commands)
+	for _, of := range []map[string]int64{before, after} {
 		for _, own := range []string{"select", "flushdb", "echo"} { // a SELECT stands before each request; the others were left out, or not recorded
 			delete(of, own)
 		}
@@ -103,6 +127,32 @@ func TestReplayOfARecording(t *testing.T) {
 		was.ask("SELECT", database)
 		is.ask("SELECT", database)
 		require.Equal(t, was.ask("DEBUG", "DIGEST"), is.ask("DEBUG", "DIGEST"), "database %s", database)
+	}
+}
+
+// TestReplayOfPackets: the server has carried out what the trace of a pcap asks for.
+func TestReplayOfPackets(t *testing.T) {
+	t.Parallel()
+	server := servertest.StartRedis(t)
+	stem := filepath.Join(t.TempDir(), "packets")
+	out, err := command(t, "trace", "import", filepath.Join("..", "target", "capture", "testdata", "redis.pcap"), "-o", stem).CombinedOutput()
+	require.NoError(t, err, string(out))
+	commands, added := asked(beginFile(t, stem+".hcl", "-var", nodes(server.Addr), "-var", "speed=100").whole())
+	require.Len(t, commands, 11)
+	require.Zero(t, added)
+	require.Equal(t, commandstats(dial(t, server.Addr)), commands)
+
+	out, err = command(t, "plan", "init", "--trace", stem+".trace", stem+"-like.hcl").CombinedOutput()
+	require.NoError(t, err, string(out))
+	plan, err := os.ReadFile(stem + "-like.hcl")
+	require.NoError(t, err)
+	require.Contains(t, string(plan), "of its 100 commands with one key; 8 others are left out")
+	require.Contains(t, string(plan), "too few requests a key to tell")
+	like := beginFile(t, stem+"-like.hcl", "-var", nodes(server.Addr), "-var", "rate=2k/s", "-var", "duration=200ms").whole()
+	ops := like.Phase["load"].Op
+	require.Len(t, ops, 11)
+	for name, o := range ops {
+		require.Zero(t, o.Error, name)
 	}
 }
 

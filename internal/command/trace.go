@@ -26,7 +26,10 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/safefile"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/trace"
+	"github.com/loadgen/loadgen/internal/result/report"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/target/capture"
 )
 
@@ -125,19 +128,45 @@ func (f *importFlags) run(cmd *cobra.Command, files []string) error {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
 	sorter := capture.NewSorter(sortWindow)
 	defer sorter.Close()
-	sum := sha256.New()
+	sum, shown := sha256.New(), &reading{began: time.Now(), update: run.Update{Phase: "import", Kind: worker.Load}}
+	if w := cmd.ErrOrStderr(); isTerminal(w) {
+		shown.on = report.NewProgress(w, func() int { return columnsOf(w) }, "")
+		defer shown.on.Clear()
+	}
+	for _, path := range files {
+		if info, err := os.Stat(path); err == nil { // otherwise opening it says why
+			shown.update.Total += uint64(info.Size())
+		}
+	}
 	for _, path := range files {
 		file, err := safefile.Open(path)
 		if err != nil {
 			return failed("%w", err)
 		}
-		err = f.read(io.TeeReader(file, sum), sorter)
+		shown.update.Doing = "reading " + quantity.Plain(filepath.Base(path))
+		err = f.read(io.TeeReader(file, io.MultiWriter(sum, shown)), sorter)
 		_ = file.Close() // it was only read
 		if err != nil {
 			return failed("%s: %w", path, err)
 		}
 	}
 	return f.end(cmd.OutOrStdout(), sorter, [32]byte(sum.Sum(nil)), files)
+}
+
+// reading shows how much of the recordings was read, on a terminal. It is a writer of what was.
+type reading struct {
+	on     *report.Progress // nil if that is not shown
+	began  time.Time
+	update run.Update
+}
+
+// Write implements io.Writer.
+func (r *reading) Write(p []byte) (int, error) {
+	r.update.Done, r.update.Elapsed = r.update.Done+uint64(len(p)), time.Since(r.began)
+	if r.on != nil {
+		r.on.Show(r.update)
+	}
+	return len(p), nil
 }
 
 // free checks that the files to be written do not exist, or may be replaced.
@@ -254,6 +283,15 @@ var taken = map[string]bool{"put": true, "append": true, "write": true, "read": 
 
 var noName = regexp.MustCompile(`[^a-z0-9_]+`)
 
+// opName is how a plan names the op of a command.
+func opName(command string) string {
+	op := noName.ReplaceAllString(strings.ToLower(command), "_")
+	if taken[op] || op == "" || op[0] < 'a' || op[0] > 'z' {
+		op = "command_" + op
+	}
+	return op
+}
+
 // ops chooses which requests have an op of their own: the commonest. The others share the last one. of has the index of each name's op, by its number.
 func (f *importFlags) ops() (ops []tracedOp, of map[uint32]int) {
 	form := "requests"
@@ -269,13 +307,11 @@ func (f *importFlags) ops() (ops []tracedOp, of map[uint32]int) {
 		return cmp.Or(cmp.Compare(f.requests[b], f.requests[a]), cmp.Compare(f.names.all[a], f.names.all[b]))
 	})
 	for _, i := range numbers {
-		op := noName.ReplaceAllString(strings.ToLower(f.names.all[i]), "_")
+		suffix := ""
 		if f.server != "redis" {
-			op += "_request" // get and delete mean more in plans
+			suffix = "_request" // get and delete mean more in plans
 		}
-		if taken[op] || op == "" || op[0] < 'a' || op[0] > 'z' {
-			op = "command_" + op
-		}
+		op := opName(f.names.all[i] + suffix)
 		if int(i) != transactions && len(ops) < ownOps-1 && !slices.Contains(ops, tracedOp{op, form}) {
 			ops, of[i] = append(ops, tracedOp{op, form}), len(ops)
 		}
@@ -294,7 +330,14 @@ func (f *importFlags) write(sorter *capture.Sorter, seed [32]byte, files []strin
 		Name: planName(stem), Path: stem + ".hcl", Trace: stem + ".trace", Example: "127.0.0.1:6379", Driver: f.server,
 		Clients: len(f.clients.all), Sessions: min(len(f.clients.all), 256), Ops: ops, Selects: len(databases) > 1,
 	}
-	head := trace.Header{Clients: uint32(p.Clients)}
+	head := trace.Header{Clients: uint32(p.Clients), Commands: f.ledger.Commands}
+	if p.Selects {
+		var added int64
+		for _, n := range f.requests {
+			added += n
+		}
+		head.Commands["select, added by loadgen"] = added
+	}
 	for _, o := range ops {
 		head.Names = append(head.Names, o.Name)
 	}

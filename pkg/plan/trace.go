@@ -18,8 +18,8 @@ import (
 
 const (
 	maxSpeed     = 1e6
-	maxTraceOps  = 64 // distinct ops of a trace
-	maxTraceName = 40 // bytes of an op's name
+	maxTraceOps  = 1 << 10 // distinct ops of a trace
+	maxTraceName = 40      // bytes of an op's name
 )
 
 // requestsForm is the form of a trace of whole requests, each sent by the target's op of its name.
@@ -129,6 +129,9 @@ func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
 	t.SHA256, t.Length, t.Lines, t.Ops, t.LeftOut = facts.SHA256, facts.Length, facts.Lines, counts(facts.Ops), counts(facts.LeftOut)
 	t.ops = nil
 	if t.Form == requestsForm {
+		if facts.Commands != nil {
+			t.Ops = counts(facts.Commands)
+		}
 		for _, name := range slices.Sorted(maps.Keys(facts.Ops)) {
 			t.ops = append(t.ops, Weight{name, float64(facts.Ops[name])})
 		}

@@ -10,4 +10,5 @@ type TraceFacts struct {
 	Span         time.Duration
 	Verbs        []int64 // lines by driver.Verb
 	Ops, LeftOut map[string]int64
+	Commands     map[string]int64 // what whole requests ask for; nil if that is unknown
 }

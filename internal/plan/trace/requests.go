@@ -30,9 +30,10 @@ const Requests = "requests"
 
 const (
 	// MaxRequest bounds a request of a trace, in bytes.
-	MaxRequest = 64<<20 + 4096
-	maxHeader  = 64 << 10
-	maxWindow  = 8 << 20 // of zstd, in bytes
+	MaxRequest  = 64<<20 + 4096
+	maxHeader   = 64 << 10
+	maxCommands = 1 << 10
+	maxWindow   = 8 << 20 // of zstd, in bytes
 )
 
 // Header begins a trace of form [Requests].
@@ -41,6 +42,8 @@ type Header struct {
 	Version int      `json:"version"` // 1
 	Names   []string `json:"names"`   // of ops
 	Clients uint32   `json:"clients"` // those of requests are below it
+	// Commands counts what all requests ask for; a request may have several commands. Nil in older traces.
+	Commands map[string]int64 `json:"commands,omitempty"`
 }
 
 var opName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
@@ -54,6 +57,9 @@ func (h *Header) valid() error {
 		return fmt.Errorf("version %d of the form, and this loadgen reads 1", h.Version)
 	case len(h.Names) == 0 || len(h.Names) > maxNames:
 		return fmt.Errorf("%d names of ops, and there have to be 1 to %d", len(h.Names), maxNames)
+	}
+	if len(h.Commands) > maxCommands {
+		return fmt.Errorf("%d commands, and there are at most %d", len(h.Commands), maxCommands)
 	}
 	for _, name := range h.Names {
 		if !opName.MatchString(name) {

@@ -276,7 +276,9 @@ type Facts struct {
 	Verbs   [driver.NumVerbs]int64
 	Ops     map[string]int64 // lines by the trace's name for the op, for lines that are ops
 	LeftOut map[string]int64 // the same for other lines
-	Unused  []string         // fields that mean nothing here
+	// Commands counts what the requests of the form Requests ask for, as its header says; nil if it does not.
+	Commands map[string]int64
+	Unused   []string // fields that mean nothing here
 }
 
 // Read reads all of a trace and returns facts about it; timed says whether times matter.
@@ -321,6 +323,8 @@ func Read(r io.Reader, form string, timed bool) (Facts, error) {
 	}
 	if t.lines != nil {
 		f.Unused = t.lines.Unused()
+	} else {
+		f.Commands = t.packed.head.Commands
 	}
 	f.Span = t.last - t.first
 	f.SHA256 = hex.EncodeToString(sum.Sum(nil))

@@ -67,6 +67,20 @@ type Ledger struct {
 	Records int64
 	Ops     int64            // SELECT and each command of a transaction count as one
 	LeftOut map[string]int64 // by reason
+	// Commands counts what the ops ask for, in lower case: commands, also those within transactions; statements by their first word; methods.
+	Commands map[string]int64
+}
+
+// mostCommands bounds the commands that are counted apart.
+const mostCommands = 1000
+
+// ask counts a command.
+func (l *Ledger) ask(name string) {
+	name = clip(strings.ToLower(name))
+	if _, known := l.Commands[name]; !known && len(l.Commands) >= mostCommands {
+		name = "others"
+	}
+	l.Commands[name]++
 }
 
 // enter counts records that are ops, or are left out if why says so.
@@ -118,7 +132,7 @@ type source interface {
 // Open returns a reader of a recording, which may be compressed by gzip or zstd. It counts in the ledger. The caller calls Close.
 func Open(r io.Reader, o Options, l *Ledger) (*Reader, error) {
 	if l.LeftOut == nil {
-		l.LeftOut = map[string]int64{}
+		l.LeftOut, l.Commands = map[string]int64{}, map[string]int64{}
 	}
 	in, closes, err := expand(r)
 	if err != nil {
@@ -240,6 +254,12 @@ func (c *Reader) Next(r *Record) error {
 			continue
 		}
 		r.write(c.Server)
+		for _, words := range r.commands {
+			if c.Server == "postgres" {
+				words = []string{r.Name}
+			}
+			c.l.ask(words[0])
+		}
 		return nil
 	}
 }

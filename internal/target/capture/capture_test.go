@@ -72,21 +72,21 @@ func TestLedgersOfRecordings(t *testing.T) {
 	} {
 		_, server, l := read(t, recorded(t, c.name), Options{})
 		require.Equal(t, c.server, server, c.name)
+		l.Commands = nil
 		require.Equal(t, c.want, l, c.name)
 	}
 }
 
 func TestCommandsOfPackets(t *testing.T) {
 	all, _, l := read(t, recorded(t, "redis.pcap"), Options{Allow: []string{"CONFIG"}})
-	names, clients := map[string]int{}, map[string]bool{}
+	clients := map[string]bool{}
 	for _, r := range all {
-		names[strings.ToLower(r.Name)]++
 		clients[r.Client] = true
 	}
-	require.Equal(t, map[string]int{ // as the server counted them
+	require.Equal(t, map[string]int64{ // as the server counted them
 		"get": 39, "set": 19, "hgetall": 10, "incr": 7, "smembers": 5, "lrange": 5, "sadd": 4, "zadd": 4, "hset": 3, "zrange": 3, "lpush": 1, "ping": 6,
 		"config": 3, "info": 1, "command": 1,
-	}, names)
+	}, l.Commands)
 	require.Len(t, clients, 5)
 	require.EqualValues(t, len(all), l.Ops)
 }
