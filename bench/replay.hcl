@@ -4,8 +4,11 @@ plan "replay" {
   description = "Recorded gets, replayed"
 }
 
-variable "endpoints" { type = list(string) }
-variable "file" { type = string }
+variable "endpoints" {
+  type    = list(string)
+  default = ["127.0.0.1:6379"]
+}
+variable "file" { default = "gets.trace" }
 variable "sessions" { default = 50 }
 variable "pipeline" { default = 1 }
 
