@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -73,8 +72,9 @@ func (f *recordFlags) record(cmd *cobra.Command, text string) error {
 	}
 	defer conn.Close()
 	fmt.Fprintf(cmd.ErrOrStderr(), "recording %s for %v by MONITOR, which costs it about half as much processor time again; Ctrl-C ends it\n", endpoint, f.lasts)
-	watched := &watch{conn: conn, left: f.most}
-	if err := told(conn, "MONITOR"); err != nil {
+	session := capture.NewSession(conn)
+	watched := &watch{in: session.In, left: f.most}
+	if err := errors.Join(session.Do("MONITOR"), conn.SetDeadline(time.Time{})); err != nil {
 		return failed("%s: %w", endpoint, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.lasts)
@@ -148,33 +148,12 @@ func (a *address) authenticate(conn net.Conn) error {
 	case a.user == "":
 		words = slices.Delete(words, 1, 2)
 	}
-	return told(conn, words...)
+	return capture.NewSession(conn).Do(words...)
 }
 
-// told sends a command and reads a reply that is to be OK. It reads no further: what follows may be another's.
-func told(conn net.Conn, words ...string) error {
-	if err := conn.SetDeadline(time.Now().Add(answers)); err != nil {
-		return err
-	}
-	if _, err := conn.Write(capture.AppendCommand(nil, words...)); err != nil {
-		return fmt.Errorf("%s: %w", words[0], err)
-	}
-	var reply []byte
-	for one := make([]byte, 1); len(reply) < 512 && (len(reply) == 0 || reply[len(reply)-1] != '\n'); {
-		if _, err := conn.Read(one); err != nil {
-			return fmt.Errorf("%s: %w", words[0], err)
-		}
-		reply = append(reply, one[0])
-	}
-	if string(reply) != "+OK\r\n" {
-		return fmt.Errorf("%s: it says %.200q", words[0], bytes.TrimSpace(reply))
-	}
-	return conn.SetDeadline(time.Time{})
-}
-
-// watch reads the output of MONITOR until it has all, or its connection's deadline is over, and then ends like a file.
+// watch reads the output of MONITOR until it has all, or a deadline is over, and then ends like a file.
 type watch struct {
-	conn net.Conn
+	in   io.Reader
 	left int64
 }
 
@@ -182,7 +161,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	if w.left <= 0 {
 		return 0, io.EOF
 	}
-	n, err := w.conn.Read(p)
+	n, err := w.in.Read(p)
 	w.left -= int64(n)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF

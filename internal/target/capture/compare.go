@@ -65,7 +65,7 @@ type comparison struct {
 	again func() (io.ReadCloser, error)
 	seed  maphash.Seed
 	flush bool
-	asks  *session        // A, which is asked about its commands
+	asks  *Session        // A, which is asked about its commands
 	specs map[string]spec // of A's commands, by name
 	d     *Differences
 	shown map[int]*Difference // by index of the line: where B differs from the first A
@@ -127,33 +127,44 @@ type endedError struct {
 func (e *endedError) Error() string { return fmt.Sprintf("line %d (%s): %v", e.line, e.command, e.err) }
 func (e *endedError) Unwrap() error { return e.err }
 
-// session is a connection to a server.
-type session struct {
+// Session is a connection to a server.
+type Session struct {
+	In   *bufio.Reader
 	conn net.Conn
 	out  *bufio.Writer
-	in   *bufio.Reader
 }
 
-func connect(ctx context.Context, s Compared) (*session, error) {
+// NewSession returns the session of a connection, which the caller closes.
+func NewSession(conn net.Conn) *Session {
+	return &Session{bufio.NewReaderSize(conn, 64<<10), conn, bufio.NewWriterSize(conn, 64<<10)}
+}
+
+func connect(ctx context.Context, s Compared) (*Session, error) {
 	conn, err := s.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &session{conn, bufio.NewWriterSize(conn, 64<<10), bufio.NewReaderSize(conn, 64<<10)}, nil
+	return NewSession(conn), nil
+}
+
+// Do sends a command and reads its reply. It leaves a deadline on the connection.
+func (x *Session) Do(words ...string) error {
+	_, err := x.ask(words...)
+	return err
 }
 
 // flush sends what was written, and gives the server a while for its replies.
-func (x *session) flush() error {
+func (x *Session) flush() error {
 	return errors.Join(x.conn.SetDeadline(time.Now().Add(patient)), x.out.Flush())
 }
 
-func (x *session) read() (reply, error) {
+func (x *Session) read() (reply, error) {
 	room := int64(mostReply)
-	return readReply(x.in, &room, 0)
+	return readReply(x.In, &room, 0)
 }
 
 // ask sends a command and returns its reply, which is an error if the server says so.
-func (x *session) ask(words ...string) (reply, error) {
+func (x *Session) ask(words ...string) (reply, error) {
 	if _, err := x.out.Write(AppendCommand(nil, words...)); err != nil {
 		return reply{}, err
 	}
@@ -173,7 +184,7 @@ type refusal struct{ command, says string }
 func (e *refusal) Error() string { return e.command + ": " + e.says }
 
 // empty checks that a server holds no keys, or empties it.
-func (c *comparison) empty(x *session) error {
+func (c *comparison) empty(x *Session) error {
 	words := []string{"INFO", "keyspace"}
 	if c.flush {
 		words = []string{"FLUSHALL"}
@@ -218,7 +229,7 @@ func (c *comparison) pass(s Compared, look func(at int, l *line, sum uint64, r r
 }
 
 // clean deletes what a pass has put.
-func clean(x *session, touched map[string]map[string]bool) error {
+func clean(x *Session, touched map[string]map[string]bool) error {
 	for database, keys := range touched {
 		var refused *refusal
 		if _, err := x.ask("SELECT", database); errors.As(err, &refused) {
@@ -236,7 +247,7 @@ func clean(x *session, touched map[string]map[string]bool) error {
 }
 
 // send sends the trace with at most window requests under way.
-func (c *comparison) send(x *session, lines *lines, look func(int, *line, uint64, reply)) (digests []uint64, err error) {
+func (c *comparison) send(x *Session, lines *lines, look func(int, *line, uint64, reply)) (digests []uint64, err error) {
 	var queue []*line
 	ended := func(err error) error {
 		return &endedError{line: int64(len(digests)) + 1, command: shownCommand(queue[0].words), err: err}
