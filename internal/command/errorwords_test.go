@@ -82,7 +82,7 @@ target "c" {
 		require.NotContains(t, fmt.Sprint(p.Errors), "KEYNOTFOUND")
 	}
 	for _, c := range []struct{ write, want string }{
-		{`ok = ["KEYNOTFOUND"]`, `ok has "KEYNOTFOUND", the word of an error reply: write it in miss or quorum_failed`},
+		{`ok = ["KEYNOTFOUND"]`, `ok has "KEYNOTFOUND", the word of an error reply: write it in miss, conflict or quorum_failed`},
 		{`quorum_failed = ["null"]`, `quorum_failed has "null": write the first word of an error reply in capitals`},
 		{`quorum_failed = ["KEYNOTFOUND"]`, `quorum_failed has "KEYNOTFOUND" a second time`},
 	} {

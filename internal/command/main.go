@@ -193,7 +193,7 @@ tell: what was measured does not answer the question. If several apply, the firs
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newCapacity(known), newBench(known), newVersus(known), newSize(known), newDisk(known), newClean(known), newRun(known), newCoordinator(known), newWorker(known), newToken(), newDeploy(known), newTarget(), newPlan(known), newRuns(known), newReport(known), newTrace(), newLog(), newExplain(), newSelfcheck(), newVerify(known), newVersion(known),
+	root.AddCommand(newCapacity(known), newBench(known), newVersus(known), newSize(known), newDisk(known), newClean(known), newRun(known), newCoordinator(known), newWorker(known), newToken(), newDeploy(known), newTarget(), newPlan(known), newRuns(known), newReport(known), newTrace(), newLog(), newExplain(), newSelfcheck(), newAdapter(), newVerify(known), newVersion(known),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

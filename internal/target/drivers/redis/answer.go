@@ -73,7 +73,7 @@ func (a *ask) expects(e *Expect) error {
 		name    string
 		outcome driver.Outcome
 		words   []string
-	}{{"ok", driver.OK, e.OK}, {"miss", driver.Miss, e.Miss}, {"quorum_failed", driver.QuorumFailed, e.QuorumFailed}, {"error", driver.Error, e.Error}} {
+	}{{"ok", driver.OK, e.OK}, {"miss", driver.Miss, e.Miss}, {"conflict", driver.Conflict, e.Conflict}, {"quorum_failed", driver.QuorumFailed, e.QuorumFailed}, {"error", driver.Error, e.Error}} {
 		for _, word := range l.words {
 			if isErrorWord(word) || l.outcome == driver.QuorumFailed {
 				errs = append(errs, a.rules.expectError(l.name, l.outcome, word))
@@ -113,8 +113,8 @@ func (u *rules) expectError(list string, outcome driver.Outcome, word string) er
 	switch {
 	case !isErrorWord(word):
 		return fmt.Errorf("%s has %.40q: %s", list, word, writeErrors)
-	case outcome != driver.Miss && outcome != driver.QuorumFailed:
-		return fmt.Errorf("%s has %.40q, the word of an error reply: write it in miss or quorum_failed, or leave it out if it is an error", list, word)
+	case outcome == driver.OK || outcome == driver.Error:
+		return fmt.Errorf("%s has %.40q, the word of an error reply: write it in miss, conflict or quorum_failed, or leave it out if it is an error", list, word)
 	case slices.ContainsFunc(u.errs, func(r errorRule) bool { return r.word == word }):
 		return fmt.Errorf("%s has %q a second time: write it in one list, once", list, word)
 	}

@@ -34,11 +34,12 @@ type Request struct {
 	Script string `hcl:"script,optional" json:"script"`
 }
 
-// Expect says which replies mean which outcome. A reply in no list is ok, or an error if there is a list of ok replies. Miss and QuorumFailed may also
+// Expect says which replies mean which outcome. A reply in no list is ok, or an error if there is a list of ok replies. Miss, Conflict and QuorumFailed may also
 // hold the first words of error replies; QuorumFailed holds nothing else.
 type Expect struct {
 	OK           []string `hcl:"ok,optional" json:"ok"`
 	Miss         []string `hcl:"miss,optional" json:"miss"`
+	Conflict     []string `hcl:"conflict,optional" json:"conflict,omitempty"`
 	QuorumFailed []string `hcl:"quorum_failed,optional" json:"quorum_failed,omitempty"`
 	Error        []string `hcl:"error,optional" json:"error"`
 }
@@ -64,8 +65,13 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 		}
 	}
 	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss}}
-	if e := f.Words.(*Form).Expect; e != nil && len(e.QuorumFailed) > 0 {
-		w.Outcomes = append(w.Outcomes, driver.QuorumFailed)
+	if e := f.Words.(*Form).Expect; e != nil {
+		if len(e.Conflict) > 0 {
+			w.Outcomes = append(w.Outcomes, driver.Conflict)
+		}
+		if len(e.QuorumFailed) > 0 {
+			w.Outcomes = append(w.Outcomes, driver.QuorumFailed)
+		}
 	}
 	if a.whole {
 		w.Keyed, w.Requests, w.Command = true, true, "REQUESTS"
