@@ -85,6 +85,7 @@ func clock(m *module) []string {
 		allowed: map[string]string{
 			"bench":                       "deadlines",
 			"internal/command":            "the start of a run",
+			"internal/target/adapter":     "the time of a PING, and the limit of all checks",
 			"internal/target/cachenode":   "delays, stalls and deadlines of a server",
 			"internal/fleet/hook":         "deadlines of what has to end",
 			"internal/fleet/coord":        "the run clock",

@@ -168,7 +168,11 @@ func (s *Suite) wire(t *testing.T, d driver.Wire) {
 
 // link returns the link of the suite's codecs.
 func (s *Suite) link() driver.Link {
-	return driver.Link{Config: s.Config, Forms: s.Forms, Secrets: s.Secrets, Endpoint: "127.0.0.1:1", Run: "drivertest", Values: true, Room: new(Room)}
+	link := driver.Link{Config: s.Config, Forms: s.Forms, Secrets: s.Secrets, Endpoint: "127.0.0.1:1", Run: "drivertest", Values: true, Room: new(Room)}
+	if _, dials := s.Driver.(driver.Dialer); dials && s.Dial != nil {
+		link.Dial = func(context.Context) (net.Conn, error) { return s.Dial() }
+	}
+	return link
 }
 
 // begun opens a connection that is ready for requests.

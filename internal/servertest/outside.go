@@ -1,0 +1,66 @@
+package servertest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Program starts a server that a driver or an adapter outside of loadgen's own is tested with, on a free loopback port, and returns once it answers ask.
+// args are its arguments.
+func Program(t testing.TB, exe, ask string, args func(port string) []string) *Server {
+	t.Helper()
+	path, err := exec.LookPath(exe)
+	if err != nil {
+		err = errors.New(exe + " not found")
+	}
+	Require(t, filepath.Base(exe), err)
+	port := freePort(t)
+	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
+	s.start(exec.Command(path, args(port)...))
+	if !s.ready(ask, nil) {
+		s.Kill()
+		t.Fatalf("%s does not answer at %s:\n%s", exe, s.Addr, &s.output)
+	}
+	return s
+}
+
+// Etcd starts an etcd of one node.
+func Etcd(t testing.TB) *Server {
+	t.Helper()
+	dir := t.TempDir()
+	return Program(t, "etcd", "GET /health HTTP/1.0\r\n\r\n", func(port string) []string {
+		at, peer := "http://127.0.0.1:"+port, "http://127.0.0.1:"+freePort(t)
+		return []string{
+			"--data-dir", dir, "--listen-client-urls", at, "--advertise-client-urls", at, "--listen-peer-urls", peer,
+			"--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--unsafe-no-fsync",
+		}
+	})
+}
+
+// MariaDB starts a MariaDB without data, in which root needs no password.
+func MariaDB(t testing.TB) *Server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "loadgen-maria-") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	exe := "mariadbd"
+	if _, err := exec.LookPath(exe); err != nil {
+		exe = "/usr/sbin/mariadbd" // is not in everybody's path
+	}
+	return Program(t, exe, "", func(port string) []string {
+		args := []string{
+			"--no-defaults", "--datadir=" + dir, "--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--port=" + port,
+			"--bind-address=127.0.0.1", "--skip-grant-tables", "--innodb-flush-log-at-trx-commit=0", "--max-allowed-packet=16M",
+		}
+		if os.Geteuid() == 0 {
+			args = append(args, "--user=root")
+		}
+		return args
+	})
+}
