@@ -318,8 +318,8 @@ func (c *checker) values() error {
 		var s script
 		v := driver.Value{Size: size, Seed: 7}
 		if size >= driver.HeaderSize {
-			const crlfOK, nulEnd = 0x0A0D_4B4F_2B0A_0D00, 0x0A0D_444E_450A_0DFF // "\0\r\n+OK\r\n", "\xff\r\nEND\r\n"
-			v.Checked, v.Writer, v.Version = true, crlfOK, nulEnd
+			const crlf, ok, nulEnd = 0x2B0A_0D00, 0x0A0D_4B4F, 0x0A0D_444E_450A_0DFF // "\0\r\n+OK\r\n", "\xff\r\nEND\r\n"
+			v.Checked, v.Writer, v.Key, v.Version = true, crlf, ok, nulEnd
 		}
 		k := c.key("value" + strconv.Itoa(size))
 		s.kept(k, v)
