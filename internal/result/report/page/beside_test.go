@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // A counter does not fall to 0 at the end because the last probe came right after another one.

@@ -81,7 +81,7 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 		case f.Undecided():
 			unknown = append(unknown, brief(f.Variant))
 			if f.Code != "undecided" || f.P != nil { // else the answer says why
-				whys = append(whys, strings.TrimLeft(strings.TrimPrefix(f.Finding, "cannot tell"), ": "))
+				whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell"))
 			}
 		default:
 			none = append(none, brief(f.Variant))
@@ -116,7 +116,14 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 		if len(unknown) == others && others > 1 {
 			which = "any of the " + quantity.Thousands(others)
 		}
-		d.Text = append(d.Text, strings.Join(append([]string{"cannot tell of " + which}, tables.JoinAlike(whys)...), "; "))
+		text := "cannot tell of " + which
+		for _, why := range tables.JoinAlike(whys) {
+			if !strings.HasPrefix(why, " ") {
+				why = "; " + why
+			}
+			text += why
+		}
+		d.Text = append(d.Text, text)
 	}
 	return d
 }

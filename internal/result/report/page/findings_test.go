@@ -3,10 +3,11 @@ package page
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/stretchr/testify/require"
 )
 
 // TestAnswer says whether variants differ, and counts only trustworthy figures.

@@ -74,19 +74,19 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 		{"p50", "c0", func(l *run.Latency) *float64 { return l.P50 }},
 	}
 	for i, verb := range present {
-		for _, q := range quantiles {
+		for j, q := range quantiles {
 			line := chart.Line{Name: q.name, Class: q.class}
 			if len(present) > 1 {
 				line.Name = verb + " " + q.name
-				line.Class = "c" + strconv.Itoa((2*i+len(c.Lines)%2)%6)
+				line.Class = "c" + strconv.Itoa((2*i+j)%colours)
 			}
 			medians, tries := responsesOf(rates, verb, q.of)
 			for _, try := range tries {
 				r.add(try.Y)
 			}
-			for j, at := range medians {
+			for k, at := range medians {
 				if !math.IsNaN(at.Y) {
-					texts[j] += "\n" + line.Name + " " + quantity.Duration(at.Y)
+					texts[k] += "\n" + line.Name + " " + quantity.Duration(at.Y)
 				}
 			}
 			line.Points = medians

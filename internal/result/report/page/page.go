@@ -213,7 +213,11 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	}
 	measured := s.Detail.Phases(r)
 	for i, name := range r.PhaseOrder {
-		v.Phases = append(v.Phases, newPhaseView(r.Phase[name], name, fmt.Sprintf("%s-p%d", key, i+1), measured[name]))
+		ph := newPhaseView(r.Phase[name], name, fmt.Sprintf("%s-p%d", key, i+1), measured[name])
+		if r.Phase[name].Search != nil && strings.HasPrefix(v.Answer, ph.Sentences[0]) {
+			ph.Sentences = ph.Sentences[1:] // the answer says it
+		}
+		v.Phases = append(v.Phases, ph)
 	}
 	for _, a := range r.Asserts {
 		v.Asserts = append(v.Asserts, newAssertView(a, soFar))

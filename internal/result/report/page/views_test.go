@@ -3,9 +3,10 @@ package page
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/stretchr/testify/require"
 )
 
 // TestAPageNamesVariantsBriefly if their names are long, and says which variables the values belong to.
