@@ -58,7 +58,6 @@ func (p *activePhase) soFar(s *step) *run.Phase {
 		now.m.WarmUp = run.WarmUp{}
 	}
 	now.m.GoesOn = true
-	now.m.Stop()
 	now.m.Observed = map[string]*judge.Observation{}
 	for _, one := range p.watch.all {
 		one.mu.Lock()

@@ -359,6 +359,7 @@ func (p *phase) search(s *plan.Search, m *Measured, sum Found) {
 func (p *phase) judgeSearch(d *doubts, m *Measured) {
 	r, touches := p.Search, []string{"search"}
 	switch {
+	case m.GoesOn:
 	case r.Rate == nil && m.Ended == BelowFrom: // nothingConfirmed has added that doubt
 	case r.Rate == nil && r.ClientBound != nil:
 		d.add(reason.CannotTell, run.Suspect, touches, "cannot be told: the generator could not offer %s", p.arriving(*r.ClientBound))
@@ -372,7 +373,7 @@ func (p *phase) judgeSearch(d *doubts, m *Measured) {
 	case *r.High > *r.Low*(1+r.Precision):
 		d.add(reason.SearchEnded, run.Suspect, touches, "%v: the limit lies between %s and %s", m.Ended, p.arriving(*r.Low), p.arriving(*r.High))
 	}
-	if r.Rate == nil || r.ClientBound != nil {
+	if r.Rate == nil && !m.GoesOn || r.ClientBound != nil {
 		m.spoiled(d)
 	}
 }

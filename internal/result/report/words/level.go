@@ -123,7 +123,10 @@ func Found(ph *run.Phase) []string {
 	if s.Knee != nil {
 		parts = append(parts, "Knee at "+rateOf(ph, *s.KneeLevel, *s.Knee)+": throughput divided by latency is greatest there")
 	}
-	return append(parts, end)
+	if end != "" {
+		parts = append(parts, end)
+	}
+	return parts
 }
 
 // loud is the noise of levels above which it is told.
@@ -137,6 +140,10 @@ func found(ph *run.Phase, goal string) (parts []string) {
 	}
 	open := s.ClientBound != nil && s.High == nil
 	switch {
+	case s.Rate == nil && s.End == "" && s.High != nil:
+		return append(parts, "so far, the limit of "+goal+" lies between "+quantity.Whole(*s.Low)+"/s and "+quantity.Whole(*s.High)+"/s (95 %)")
+	case s.Rate == nil && s.End == "":
+		return append(parts, "so far, no limit of "+goal+" is known")
 	case s.Rate == nil && !slices.ContainsFunc(ph.Reasons, func(why run.Reason) bool { return why.Code == reason.CannotTell }):
 		return append(parts, "no rate holds "+goal)
 	case s.Rate == nil && s.Low == nil:
