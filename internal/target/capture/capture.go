@@ -29,17 +29,19 @@ const (
 	Access   = "access"   // access log of JSON objects, one on a line
 )
 
-// forms has the drivers of the servers that recordings of a form are of, and how such a recording begins, in the order in which that is tried.
+// forms has the drivers of the servers that recordings of a form are of; how such a recording begins, in the order in which that is tried; and how its
+// lines are read.
 var forms = []struct {
 	name, server string
-	begins       *regexp.Regexp
+	begins       func([]byte) bool
+	lines        text
 }{
-	{Packets, "redis", nil}, // see recognise
-	{Monitor, "redis", regexp.MustCompile(`(?m)^(\[ .* \] )?\+?[0-9]+\.[0-9]{6} \[[0-9]+ .+\] "`)},
-	{CSVLog, "postgres", regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+ [^,\n]+,`)},
-	{JSONLog, "postgres", regexp.MustCompile(`^\{.*"error_severity"`)},
-	{Access, "web", regexp.MustCompile(`^\{`)},
-	{Combined, "web", regexp.MustCompile(`^\S+ \S+ .*\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:`)},
+	{Packets, "redis", isPackets, text{}},
+	{Monitor, "redis", regexp.MustCompile(`(?m)^(\[ .* \] )?\+?[0-9]+\.[0-9]{6} \[[0-9]+ .+\] "`).Match, text{parse: monitor, ends: true}},
+	{CSVLog, "postgres", regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+ [^,\n]+,`).Match, text{parse: csvEntry, quotes: true}},
+	{JSONLog, "postgres", regexp.MustCompile(`^\{.*"error_severity"`).Match, text{parse: jsonEntry}},
+	{Access, "web", regexp.MustCompile(`^\{`).Match, text{}},
+	{Combined, "web", regexp.MustCompile(`^\S+ \S+ .*\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:`).Match, text{parse: combined}},
 }
 
 const (
@@ -148,45 +150,33 @@ func Open(r io.Reader, o Options, l *Ledger) (*Reader, error) {
 
 // choose sets the source.
 func (c *Reader) choose(in *bufio.Reader) (err error) {
-	names := "monitor, pcap, csvlog, jsonlog, combined or access"
-	form := c.o.Form
-	if form == "" {
-		if form = recognise(in); form == "" {
-			return errors.New("its form is not recognised: name it by --form: " + names)
-		}
-	}
-	lines := &text{in: in}
-	c.from = lines
-	switch form {
-	case Monitor:
-		lines.parse, lines.ends = monitor, true
-	case Packets:
-		c.from, err = newPackets(in, c.o.Ports)
-	case CSVLog:
-		lines.parse, lines.quotes = csvEntry, true
-	case JSONLog:
-		lines.parse = jsonEntry
-	case Combined:
-		lines.parse = combined
-	case Access:
-		lines.parse, err = access(c.o.Fields)
-	default:
-		err = fmt.Errorf("form %q: write %s", form, names)
-	}
+	head, _ := in.Peek(headSize) // whatever there is
 	for _, f := range forms {
-		if f.name == form {
-			c.Server = f.server
+		if c.o.Form != f.name && (c.o.Form != "" || !f.begins(head)) {
+			continue
 		}
+		f.lines.in = in
+		c.Server, c.from = f.server, &f.lines
+		switch f.name {
+		case Packets:
+			c.from, err = newPackets(in, c.o.Ports)
+		case Access:
+			f.lines.parse, err = access(c.o.Fields)
+		}
+		switch {
+		case err != nil:
+			return err
+		case c.o.Mask != nil && c.Server != "redis":
+			return errors.New("--anonymize covers commands of Redis and Valkey, not SQL or URLs")
+		case c.o.Database != "" && c.Server != "postgres":
+			return errors.New("--database is of PostgreSQL's logs: leave it out")
+		}
+		return nil
 	}
-	switch {
-	case err != nil:
-		return err
-	case c.o.Mask != nil && c.Server != "redis":
-		return errors.New("--anonymize covers commands of Redis and Valkey, not SQL or URLs")
-	case c.o.Database != "" && c.Server != "postgres":
-		return errors.New("--database is of PostgreSQL's logs: leave it out")
+	if c.o.Form == "" {
+		return errors.New("its form is not recognised: name it by --form: monitor, pcap, csvlog, jsonlog, combined or access")
 	}
-	return nil
+	return fmt.Errorf("form %q: write monitor, pcap, csvlog, jsonlog, combined or access", c.o.Form)
 }
 
 // Close releases what decompression holds.
@@ -211,21 +201,6 @@ func expand(r io.Reader) (*bufio.Reader, func(), error) {
 		return bufio.NewReaderSize(z, 64<<10), z.Close, nil
 	}
 	return in, func() {}, nil
-}
-
-// recognise returns the form of a recording, or "".
-func recognise(in *bufio.Reader) string {
-	head, _ := in.Peek(headSize) // whatever there is
-	switch string(head[:min(len(head), 4)]) {
-	case "\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\xa1\xb2\x3c\x4d", ng:
-		return Packets
-	}
-	for _, f := range forms {
-		if f.begins != nil && f.begins.Match(head) {
-			return f.name
-		}
-	}
-	return ""
 }
 
 // Next reads the next request. It returns io.EOF at the end of the recording.

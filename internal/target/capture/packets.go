@@ -43,6 +43,11 @@ const (
 	patience  = 4096               // pages of 1900 B of a connection that wait for a lost packet
 )
 
+// isPackets reports whether a recording begins as one of packets.
+func isPackets(head []byte) bool {
+	return slices.Contains([]string{"\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\xa1\xb2\x3c\x4d", ng}, string(head[:min(len(head), 4)]))
+}
+
 func newPackets(in *bufio.Reader, ports []uint) (*packets, error) {
 	for _, p := range ports {
 		if p == 0 || p > 65535 {
