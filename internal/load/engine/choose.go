@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/op"
+	"github.com/loadgen/loadgen/internal/plan/trace"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -15,6 +16,9 @@ import (
 func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 	x, data := la.side, g.datasetsOf(la.side)
 	la.whose = whose{checked: data[0].Values.Checked, marked: data[0].Values.Marked(), since: g.since(kind, la, data[0].Name)}
+	if t := g.phase.Trace(); t != nil && t.Form == trace.Requests {
+		la.whose = whose{} // the key of such an op is its request
+	}
 	la.acks, la.confirms, la.opTimeout = x.target.Replication != nil, x.target.Confirms() > 0, 0
 	if t, ok := la.tr.(*inside); ok {
 		la.programs.through = g.through(t, kind, chance)
