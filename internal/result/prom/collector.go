@@ -17,7 +17,6 @@ import (
 
 // Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
 type Collector struct {
-	descs   [numFamilies]*prometheus.Desc
 	workers func() []worker.Status // nil if this process is a worker
 	latest  atomic.Pointer[shown]
 	scrapes scrapes
@@ -29,11 +28,11 @@ type shown struct{ *View }
 // New returns a coordinator's Collector with nothing to show. workers returns the run's workers. It is called at each scrape, from any goroutine,
 // because their state matters most when they send nothing.
 func New(workers func() []worker.Status) *Collector {
-	return &Collector{descs: describe(), workers: workers}
+	return &Collector{workers: workers}
 }
 
 // NewPart returns a worker's Collector with nothing to show. It exports what that worker counted, but neither the verdict nor other workers.
-func NewPart() *Collector { return &Collector{descs: describe()} }
+func NewPart() *Collector { return new(Collector) }
 
 // Registry returns a new registry that holds c alone.
 func (c *Collector) Registry() *prometheus.Registry {
@@ -60,8 +59,9 @@ func (c *Collector) AwaitScrape(ctx context.Context) error {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range c.descs {
-		ch <- d
+	all, _ := families()
+	for _, f := range all {
+		ch <- f.desc
 	}
 }
 
@@ -74,13 +74,14 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 
 // collect emits the metrics of a view.
 func (c *Collector) collect(v *View, emit func(*metric)) {
-	p := page{descs: &c.descs, emit: emit}
-	p.flag(runActive, !v.Ended, v.Run)
+	_, named := families()
+	p := page{families: named, emit: emit}
+	p.flag("run_active", !v.Ended, v.Run)
 	if c.workers != nil {
 		p.verdict(v)
 		p.asserts(v)
 		for _, e := range v.Events {
-			p.flag(eventOn, e.On, v.Run, e.Phase, e.Name)
+			p.flag("event", e.On, v.Run, e.Phase, e.Name)
 		}
 		p.observed(v)
 		p.workers(v.Run, c.workers())
@@ -103,21 +104,21 @@ func (m *metric) Write(to *dto.Metric) error {
 
 // page writes the metrics of one scrape.
 type page struct {
-	descs *[numFamilies]*prometheus.Desc
-	emit  func(*metric)
+	families map[string]*family
+	emit     func(*metric)
 }
 
 // metric returns a metric of a family, without a value. Labels are in the family's order.
-func (p *page) metric(of id, labels []string) *metric {
-	m := &metric{desc: p.descs[of]}
+func (p *page) metric(of string, labels []string) *metric {
+	m := &metric{desc: p.families[of].desc}
 	m.dto.Label = prometheus.MakeLabelPairs(m.desc, labels)
 	return m
 }
 
 // number emits a counter or a gauge. Counts are exact up to 2^53.
-func (p *page) number(of id, value float64, labels ...string) {
+func (p *page) number(of string, value float64, labels ...string) {
 	m := p.metric(of, labels)
-	if families[of].kind == counter {
+	if p.families[of].Type == "counter" {
 		m.dto.Counter = &dto.Counter{Value: &value}
 	} else {
 		m.dto.Gauge = &dto.Gauge{Value: &value}
@@ -125,9 +126,9 @@ func (p *page) number(of id, value float64, labels ...string) {
 	p.emit(m)
 }
 
-func (p *page) count(of id, n uint64, labels ...string) { p.number(of, float64(n), labels...) }
+func (p *page) count(of string, n uint64, labels ...string) { p.number(of, float64(n), labels...) }
 
-func (p *page) flag(of id, is bool, labels ...string) {
+func (p *page) flag(of string, is bool, labels ...string) {
 	value := 0.0
 	if is {
 		value = 1
@@ -136,16 +137,16 @@ func (p *page) flag(of id, is bool, labels ...string) {
 }
 
 // histogram emits h, which holds nanoseconds.
-func (p *page) histogram(of id, h *hist.Hist, bounds []int64, labels ...string) {
+func (p *page) histogram(of string, h *hist.Hist, bounds []int64, labels ...string) {
 	m := p.metric(of, labels)
 	m.dto.Histogram = convert(h, bounds)
 	p.emit(m)
 }
 
 func (p *page) verdict(v *View) {
-	p.number(runCompleteness, completeness(v.Verdict.Completeness), v.Run)
-	p.number(runValidity, validity(v.Verdict.Validity), v.Run)
-	p.number(runAssertions, assertions(v.Verdict.Assertions), v.Run)
+	p.number("run_completeness", completeness(v.Verdict.Completeness), v.Run)
+	p.number("run_validity", validity(v.Verdict.Validity), v.Run)
+	p.number("run_assertions", assertions(v.Verdict.Assertions), v.Run)
 }
 
 // asserts emits whether the plan's asserts hold, and their limits.
@@ -158,9 +159,9 @@ func (p *page) asserts(v *View) {
 				holds = 1
 			}
 		}
-		p.number(assertHolds, holds, v.Run, a.Name)
+		p.number("assert", holds, v.Run, a.Name)
 		if a.HasLimit {
-			p.number(assertLimit, a.Limit, v.Run, a.Name, a.Figure)
+			p.number("assert_limit", a.Limit, v.Run, a.Name, a.Figure)
 		}
 	}
 }
@@ -173,7 +174,7 @@ func (p *page) observed(v *View) {
 			if !known {
 				value = math.NaN()
 			}
-			p.number(observed, value, v.Run, o.Name, field)
+			p.number("observed", value, v.Run, o.Name, field)
 		}
 	}
 }
@@ -189,11 +190,11 @@ func (p *page) phases(v *View) {
 func (p *page) workers(run string, list []worker.Status) {
 	for _, w := range list {
 		name := strings.ToValidUTF8(w.Name, "�")
-		p.flag(workerUp, w.Up, run, name)
-		p.number(workerLastSeen, w.Silent.Seconds(), run, name)
-		p.number(workerOffset, w.Offset.Seconds(), run, name)
-		p.number(workerUncertainty, w.Uncertainty.Seconds(), run, name)
-		p.number(workerCPU, w.CPU.Seconds(), run, name)
+		p.flag("worker_up", w.Up, run, name)
+		p.number("worker_last_seen_seconds", w.Silent.Seconds(), run, name)
+		p.number("worker_clock_offset_seconds", w.Offset.Seconds(), run, name)
+		p.number("worker_clock_uncertainty_seconds", w.Uncertainty.Seconds(), run, name)
+		p.number("worker_cpu_seconds_total", w.CPU.Seconds(), run, name)
 	}
 }
 

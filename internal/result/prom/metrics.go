@@ -14,8 +14,9 @@ type Metric struct {
 
 // Metrics returns all of them, in order.
 func Metrics() (all []Metric) {
-	for _, f := range families {
-		all = append(all, Metric{f.name, strings.ToLower(f.kind.String()), f.help, f.labels})
+	list, _ := families()
+	for _, f := range list {
+		all = append(all, f.Metric)
 	}
 	return all
 }

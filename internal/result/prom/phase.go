@@ -28,19 +28,19 @@ func (p *phasePage) write() {
 		load = &measure.Totals{}
 	}
 	run, name := p.v.Run, p.ph.Name
-	p.flag(phaseActive, name == p.v.Current, run, name)
+	p.flag("phase_active", name == p.v.Current, run, name)
 	judged := -1.0
 	if v, ended := p.v.Verdict.Phases[name]; ended {
 		judged = validity(v)
 	}
-	p.number(phaseValidity, judged, run, name)
-	p.number(phaseOffered, p.ph.Offered, run, name)
-	p.count(phaseReconnects, load.Reconnects, run, name)
-	p.count(phaseLateReplies, load.LateReplies, run, name)
-	p.count(phaseForeign, load.Foreign, run, name)
-	p.count(phaseErrors, load.Errors.Total(), run, name)
-	p.count(phaseStalls, load.Stalls, run, name)
-	p.number(phaseMaxStall, seconds(float64(load.MaxStall)), run, name)
+	p.number("phase_validity", judged, run, name)
+	p.number("phase_offered_ops_per_second", p.ph.Offered, run, name)
+	p.count("reconnects_total", load.Reconnects, run, name)
+	p.count("late_replies_total", load.LateReplies, run, name)
+	p.count("foreign_values_total", load.Foreign, run, name)
+	p.count("errors_total", load.Errors.Total(), run, name)
+	p.count("stalls_total", load.Stalls, run, name)
+	p.number("max_stall_seconds", seconds(float64(load.MaxStall)), run, name)
 	if p.ph.HasSetup {
 		p.setup()
 	}
@@ -79,27 +79,27 @@ func (p *phasePage) setup() {
 			}
 		}
 	}
-	p.count(setupDue, due, p.v.Run, p.ph.Name)
+	p.count("setup_ops_due_total", due, p.v.Run, p.ph.Name)
 	for i, n := range outcomes {
-		p.count(setupOps, n, p.v.Run, p.ph.Name, driver.Outcome(i).String())
+		p.count("setup_ops_total", n, p.v.Run, p.ph.Name, driver.Outcome(i).String())
 	}
 }
 
 // cache emits the counts of the caches that gets read through.
 func (p *phasePage) cache(c *measure.Cache) {
 	run, phase := p.v.Run, p.ph.Name
-	p.count(cacheGets, c.Hits, run, phase, "hit")
-	p.count(cacheGets, c.Misses, run, phase, "miss")
-	p.number(cacheHitRatio, float64(c.Hits)/float64(c.Gets), run, phase)
-	p.count(cacheLoads, c.Loads, run, phase)
-	p.number(cacheLoadTime, seconds(float64(c.LoadTime)), run, phase)
-	p.count(cacheCoalesced, c.Coalesced, run, phase)
-	p.count(cacheUnavailable, c.Unavailable, run, phase)
-	p.count(cacheUncached, c.Uncached, run, phase)
-	p.count(cacheEvictions, c.Evictions, run, phase)
-	p.count(cacheCleared, c.Cleared, run, phase)
-	p.number(cacheEntries, float64(c.Entries), run, phase)
-	p.number(cacheBytes, float64(c.Bytes), run, phase)
+	p.count("cache_gets_total", c.Hits, run, phase, "hit")
+	p.count("cache_gets_total", c.Misses, run, phase, "miss")
+	p.number("cache_hit_ratio", float64(c.Hits)/float64(c.Gets), run, phase)
+	p.count("cache_loads_total", c.Loads, run, phase)
+	p.number("cache_load_seconds_total", seconds(float64(c.LoadTime)), run, phase)
+	p.count("cache_coalesced_total", c.Coalesced, run, phase)
+	p.count("cache_unavailable_total", c.Unavailable, run, phase)
+	p.count("cache_uncached_total", c.Uncached, run, phase)
+	p.count("cache_evictions_total", c.Evictions, run, phase)
+	p.count("cache_cleared_total", c.Cleared, run, phase)
+	p.number("cache_entries", float64(c.Entries), run, phase)
+	p.number("cache_bytes", float64(c.Bytes), run, phase)
 }
 
 // endpoints emits a target's requests of all verbs together, and the time for which its connections were away, by endpoint.
@@ -115,9 +115,9 @@ func (p *phasePage) endpoints(t *Target, requests []measure.Requests, away []uin
 		failed[at] += r.Timeout + r.Error + r.Refused
 	}
 	for i, name := range names {
-		p.count(endpointRequests, answered[i], p.v.Run, p.ph.Name, t.Name, name, "answered")
-		p.count(endpointRequests, failed[i], p.v.Run, p.ph.Name, t.Name, name, "failed")
-		p.number(endpointAway, seconds(float64(gone[i])), p.v.Run, p.ph.Name, t.Name, name)
+		p.count("endpoint_requests_total", answered[i], p.v.Run, p.ph.Name, t.Name, name, "answered")
+		p.count("endpoint_requests_total", failed[i], p.v.Run, p.ph.Name, t.Name, name, "failed")
+		p.number("endpoint_away_seconds_total", seconds(float64(gone[i])), p.v.Run, p.ph.Name, t.Name, name)
 	}
 }
 
@@ -139,39 +139,39 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		o = &measure.Op{}
 	}
 	run, phase, name := p.v.Run, p.ph.Name, p.ph.Words.Name(verb)
-	p.count(opsDue, o.Due, run, phase, name)
+	p.count("ops_due_total", o.Due, run, phase, name)
 	for i, n := range o.Outcomes {
-		p.count(opsEnded, n, run, phase, name, driver.Outcome(i).String())
+		p.count("ops_total", n, run, phase, name, driver.Outcome(i).String())
 	}
-	p.number(opsInFlight, float64(o.InFlight), run, phase, name)
+	p.number("ops_in_flight", float64(o.InFlight), run, phase, name)
 	if p.ph.Batch > 1 {
-		p.count(keysDue, o.Keys.Due, run, phase, name)
+		p.count("keys_due_total", o.Keys.Due, run, phase, name)
 		for i, n := range o.Keys.Outcomes {
-			p.count(keysEnded, n, run, phase, name, driver.Outcome(i).String())
+			p.count("keys_total", n, run, phase, name, driver.Outcome(i).String())
 		}
 	}
-	p.count(received, o.In, run, phase, name)
+	p.count("received_bytes_total", o.In, run, phase, name)
 	if p.ph.saysSent(verb, load) {
-		p.count(sent, o.Out, run, phase, name)
+		p.count("sent_bytes_total", o.Out, run, phase, name)
 	}
 
-	p.histogram(lag, &o.Lag, classicBounds[:], run, phase, name)
+	p.histogram("lag_seconds", &o.Lag, classicBounds[:], run, phase, name)
 	for i := range measure.NumClasses {
 		class := measure.Class(i).String()
-		p.histogram(response, &o.Response[i], classicBounds[:], run, phase, name, class)
-		p.histogram(service, &o.Service[i], classicBounds[:], run, phase, name, class)
+		p.histogram("response_seconds", &o.Response[i], classicBounds[:], run, phase, name, class)
+		p.histogram("service_seconds", &o.Service[i], classicBounds[:], run, phase, name, class)
 	}
 	if p.ph.divides(verb) {
 		split := cmp.Or(o.Split, &measure.Split{})
-		p.histogram(writePart, &split.Write, classicBounds[:], run, phase, name)
-		p.histogram(syncPart, &split.Sync, classicBounds[:], run, phase, name)
+		p.histogram("write_seconds", &split.Write, classicBounds[:], run, phase, name)
+		p.histogram("sync_seconds", &split.Sync, classicBounds[:], run, phase, name)
 	}
 	for k := range min(p.ph.Copies, maxAcks) {
 		h := &hist.Hist{}
 		if k < len(o.Acks) {
 			h = &o.Acks[k]
 		}
-		p.histogram(ack, h, nil, run, phase, name, strconv.Itoa(k+1))
+		p.histogram("ack_seconds", h, nil, run, phase, name, strconv.Itoa(k+1))
 	}
 }
 
@@ -199,18 +199,18 @@ func (p *phasePage) scenario(i int, load *measure.Totals) {
 		o = load.Scenarios[i]
 	}
 	run, phase, s := p.v.Run, p.ph.Name, &p.ph.Scenarios[i]
-	p.chain([...]id{scenariosDue, scenariosEnded, scenariosInFlight, scenarioResponse}, o, run, phase, s.Name)
+	p.chain([...]string{"scenarios_due_total", "scenarios_total", "scenarios_in_flight", "scenario_response_seconds"}, o, run, phase, s.Name)
 	for j, step := range s.Steps {
 		of := &measure.Op{}
 		if j < len(o.Steps) {
 			of = o.Steps[j]
 		}
-		p.chain([...]id{stepsDue, stepsEnded, stepsInFlight, stepResponse}, of, run, phase, s.Name, step.Name, step.Target)
+		p.chain([...]string{"steps_due_total", "steps_total", "steps_in_flight", "step_response_seconds"}, of, run, phase, s.Name, step.Name, step.Target)
 	}
 }
 
 // chain emits the counts and response times of a scenario or a step. of names the families: due, ended, in flight, response.
-func (p *phasePage) chain(of [4]id, o *measure.Op, labels ...string) {
+func (p *phasePage) chain(of [4]string, o *measure.Op, labels ...string) {
 	labels = slices.Clip(labels)
 	p.count(of[0], o.Due, labels...)
 	for i, n := range o.Outcomes {
@@ -237,9 +237,9 @@ func (p *phasePage) requests(t *Target, verb driver.Verb, all []measure.Requests
 		return
 	}
 	run, phase, name := p.v.Run, p.ph.Name, p.ph.Words.Name(verb)
-	p.count(requestsEnded, sum.Answered, run, phase, t.Name, name, "answered")
-	p.count(requestsEnded, sum.Timeout, run, phase, t.Name, name, "timeout")
-	p.count(requestsEnded, sum.Error, run, phase, t.Name, name, "error")
-	p.count(requestsEnded, sum.Refused, run, phase, t.Name, name, "refused")
-	p.number(requestsInFlight, float64(sum.InFlight), run, phase, t.Name, name)
+	p.count("requests_total", sum.Answered, run, phase, t.Name, name, "answered")
+	p.count("requests_total", sum.Timeout, run, phase, t.Name, name, "timeout")
+	p.count("requests_total", sum.Error, run, phase, t.Name, name, "error")
+	p.count("requests_total", sum.Refused, run, phase, t.Name, name, "refused")
+	p.number("requests_in_flight", float64(sum.InFlight), run, phase, t.Name, name)
 }
