@@ -199,35 +199,13 @@ func (p *page) workers(run string, list []worker.Status) {
 }
 
 func completeness(c run.Completeness) float64 {
-	switch c {
-	case run.Failed:
-		return 3
-	case run.Aborted:
-		return 2
-	case run.Degraded:
-		return 1
-	}
-	return 0
+	return map[run.Completeness]float64{run.Degraded: 1, run.Aborted: 2, run.Failed: 3}[c]
 }
 
 func validity(v run.Validity) float64 {
-	switch v {
-	case run.Invalid:
-		return 2
-	case run.Suspect:
-		return 1
-	}
-	return 0
+	return map[run.Validity]float64{run.Suspect: 1, run.Invalid: 2}[v]
 }
 
 func assertions(a run.Assertions) float64 {
-	switch a {
-	case run.Undecided:
-		return 3
-	case run.Fail:
-		return 2
-	case run.Pass:
-		return 1
-	}
-	return 0
+	return map[run.Assertions]float64{run.Pass: 1, run.Fail: 2, run.Undecided: 3}[a]
 }
