@@ -122,7 +122,7 @@ func (b *bounds) take(t *hclsyntax.Token) *hcl.Diagnostic {
 
 // nest keeps the stack of open brackets. It leaves an unmatched closing token to the parser.
 func (b *bounds) nest(t *hclsyntax.Token) *hcl.Diagnostic {
-	closing, opens := closes(t.Type)
+	closing, opens := closes[t.Type]
 	switch {
 	case opens && len(b.open) == maxNesting:
 		return GuardDiag(t.Range, fmt.Sprintf("brackets nested more than %d deep", maxNesting), "Split the expression into locals.")
@@ -135,23 +135,14 @@ func (b *bounds) nest(t *hclsyntax.Token) *hcl.Diagnostic {
 	return nil
 }
 
-// closes returns the token that closes an opening one.
-func closes(t hclsyntax.TokenType) (hclsyntax.TokenType, bool) {
-	switch t {
-	case hclsyntax.TokenOBrace:
-		return hclsyntax.TokenCBrace, true
-	case hclsyntax.TokenOBrack:
-		return hclsyntax.TokenCBrack, true
-	case hclsyntax.TokenOParen:
-		return hclsyntax.TokenCParen, true
-	case hclsyntax.TokenOQuote:
-		return hclsyntax.TokenCQuote, true
-	case hclsyntax.TokenOHeredoc:
-		return hclsyntax.TokenCHeredoc, true
-	case hclsyntax.TokenTemplateInterp:
-		return hclsyntax.TokenTemplateSeqEnd, true
-	}
-	return 0, false
+// closes are the tokens that close opening ones.
+var closes = map[hclsyntax.TokenType]hclsyntax.TokenType{
+	hclsyntax.TokenOBrace:         hclsyntax.TokenCBrace,
+	hclsyntax.TokenOBrack:         hclsyntax.TokenCBrack,
+	hclsyntax.TokenOParen:         hclsyntax.TokenCParen,
+	hclsyntax.TokenOQuote:         hclsyntax.TokenCQuote,
+	hclsyntax.TokenOHeredoc:       hclsyntax.TokenCHeredoc,
+	hclsyntax.TokenTemplateInterp: hclsyntax.TokenTemplateSeqEnd,
 }
 
 // Parse reads a text within the bounds of the guard. If the text is not HCL or breaks a bound, it reports that to r and returns nil.

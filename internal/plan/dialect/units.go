@@ -57,7 +57,7 @@ func secondsToDuration(s float64) (time.Duration, error) {
 // ParseSize reads a number of bytes, KiB (1,024), kB (1,000) and so on up to TiB and TB. The result must be a whole number of bytes.
 func ParseSize(text string) (int64, error) {
 	n, unit, err := CutNumber(text)
-	factor := sizeUnit(unit)
+	factor := bytesIn[unit]
 	if err != nil || factor == 0 {
 		what, write := Quote(text)+" is not a size", writeSize
 		switch right := inCapitals(unit, sizeUnits); {
@@ -91,37 +91,15 @@ func inCapitals(text string, units []string) string {
 func SizeText(n int64) string {
 	for i := len(sizeUnits) - 1; i > 0; i-- {
 		unit := sizeUnits[i]
-		if per := int64(sizeUnit(unit)); n != 0 && n%per == 0 {
+		if per := int64(bytesIn[unit]); n != 0 && n%per == 0 {
 			return strconv.FormatInt(n/per, 10) + unit
 		}
 	}
 	return strconv.FormatInt(n, 10) + "B"
 }
 
-// sizeUnit returns the bytes of a unit, 0 for an unknown one.
-func sizeUnit(unit string) float64 {
-	switch unit {
-	case "B":
-		return 1
-	case "kB":
-		return 1e3
-	case "MB":
-		return 1e6
-	case "GB":
-		return 1e9
-	case "TB":
-		return 1e12
-	case "KiB":
-		return 1 << 10
-	case "MiB":
-		return 1 << 20
-	case "GiB":
-		return 1 << 30
-	case "TiB":
-		return 1 << 40
-	}
-	return 0
-}
+// bytesIn are the bytes of the units of sizes.
+var bytesIn = map[string]float64{"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 // multiples are the letters that may follow a count, and the number of a rate.
 var multiples = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
