@@ -15,7 +15,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // slowPlan is small enough for a machine with an emulated processor.
@@ -57,7 +56,7 @@ func TestTimeOfDayIsOff(t *testing.T) {
 	t.Parallel()
 	exe, err := exec.LookPath("loadgen")
 	require.NoError(t, err)
-	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe})
+	guests := NewGuests(t, map[string]string{"loadgen": exe})
 	plan := filepath.Join(t.TempDir(), "plan.hcl")
 	require.NoError(t, os.WriteFile(plan, []byte(slowPlan), 0o600))
 	n := newNetworked(t, 3, 1, plan)
@@ -105,7 +104,7 @@ func TestMachineThatSleeps(t *testing.T) {
 	t.Parallel()
 	exe, err := exec.LookPath("loadgen")
 	require.NoError(t, err)
-	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe})
+	guests := NewGuests(t, map[string]string{"loadgen": exe})
 	plan := filepath.Join(t.TempDir(), "plan.hcl")
 	gets := regexp.MustCompile(`(?s)phase "fill".*?\n}\n`).ReplaceAllString(slowPlan, "") // so that a connection to the server is one of the load
 	require.NoError(t, os.WriteFile(plan, []byte(gets), 0o600))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
@@ -71,7 +70,7 @@ func TestMapSyncInAGuest(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "plan.hcl")
 	require.NoError(t, os.WriteFile(path, []byte(guestPlan), 0o600))
-	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe, "plan.hcl": path})
+	guests := NewGuests(t, map[string]string{"loadgen": exe, "plan.hcl": path})
 	ext4, xfs := guests.NVDIMM("ext4"), guests.NVDIMM("xfs")
 
 	script := `mkdir /mnt/ext4 /mnt/xfs /mnt/virtio
@@ -151,7 +150,7 @@ func acknowledged(said, kind string) (n int) {
 func reopen(t *testing.T, kind, image string) (records, torn int) {
 	t.Helper()
 	at := t.TempDir()
-	out, err := exec.Command("mount", "-t", kind, "-o", fmt.Sprintf("loop,offset=%d", servertest.PmemStart), image, at).CombinedOutput()
+	out, err := exec.Command("mount", "-t", kind, "-o", fmt.Sprintf("loop,offset=%d", pmemStart), image, at).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	defer func() {
 		out, err := exec.Command("umount", at).CombinedOutput()

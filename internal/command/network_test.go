@@ -17,18 +17,18 @@ import (
 
 // networked is a coordinator, workers and Redis servers, each on its own machine. Machines share no state directory.
 type networked struct {
-	*servertest.Network
+	*Network
 	t       *testing.T
-	state   map[*servertest.Machine]string
+	state   map[*Machine]string
 	plan    string
-	servers []*servertest.Machine
+	servers []*Machine
 	addrs   []string // of the servers
 }
 
 // newNetworked makes one whose first machine is the coordinator's and whose last ones are the servers'.
 func newNetworked(t *testing.T, machines, servers int, plan string) *networked {
 	t.Helper()
-	n := &networked{Network: servertest.NewNetwork(t, machines), t: t, state: map[*servertest.Machine]string{}, plan: plan}
+	n := &networked{Network: NewNetwork(t, machines), t: t, state: map[*Machine]string{}, plan: plan}
 	for _, m := range n.Machines {
 		n.state[m] = t.TempDir()
 	}
@@ -46,7 +46,7 @@ func newNetworked(t *testing.T, machines, servers int, plan string) *networked {
 }
 
 // command is a loadgen on a machine.
-func (n *networked) command(m *servertest.Machine, args ...string) *exec.Cmd {
+func (n *networked) command(m *Machine, args ...string) *exec.Cmd {
 	cmd := command(n.t, args...)
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+n.state[m])
 	return m.On(cmd)
@@ -59,7 +59,7 @@ func (n *networked) run(args ...string) *load {
 }
 
 // worker starts a worker for one run, with the arguments that follow "loadgen worker".
-func (n *networked) worker(m *servertest.Machine, name, line string) *process {
+func (n *networked) worker(m *Machine, name, line string) *process {
 	n.t.Helper()
 	args := append([]string{"worker", "--name", name, "--once", "--loops", "1"}, strings.Fields(line)...)
 	return start(n.t, n.command(m, args...))

@@ -16,8 +16,8 @@ import (
 // TestValkyrieOnARepository runs the plan's three tests on Fedora, ten saves each: it takes works, ever more members of one, and files.
 func TestValkyrieOnARepository(t *testing.T) {
 	t.Parallel()
-	m := servertest.NewNetwork(t, 1).Machines[0]
-	fedora := m.Fedora(t)
+	m := NewNetwork(t, 1).Machines[0]
+	fedora := servertest.Fedora(t, m.On)
 	for _, test := range []string{"collections", "nested", "files"} {
 		l := beginBy(t, func(args ...string) *exec.Cmd { return m.On(command(t, args...)) }, filepath.Join("..", "..", "plans", "valkyrie.hcl"),
 			"--variant", "test="+test+",backend=fedora,count=100", "-var", "scale=0.1", "-var", "budget=2m", "-var", fmt.Sprintf("fedora=[%q]", fedora))

@@ -14,16 +14,16 @@ import (
 // fedoraTimeout is how long a JVM may take to unpack the repository and start it.
 const fedoraTimeout = 3 * time.Minute
 
-// Fedora starts the repository Fedora 4.7.5 (LDP) on port 8080 of the machine's loopback, with its data in files, and returns once it listens. It is
-// killed at the end of the test. Its message broker listens on every address, but on a machine of a test's network nobody else can reach it. The part
+// Fedora starts the repository Fedora 4.7.5 (LDP) on port 8080 of a machine's loopback, with its data in files, and returns once it listens. It is killed
+// at the end of the test. Its message broker listens on every address, so on makes the command run on a machine that nobody else can reach. The part
 // "fedora" is a Java runtime and two archives, which make test-servers fetches.
-func (m *Machine) Fedora(t testing.TB) (addr string) {
+func Fedora(t testing.TB, on func(*exec.Cmd) *exec.Cmd) (addr string) {
 	t.Helper()
 	jetty, war, err := fedoraArchives()
 	Require(t, "fedora", err)
 	dir := t.TempDir()
 	s := &Server{t: t, Addr: "127.0.0.1:8080", done: make(chan struct{})}
-	s.start(m.On(exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // ready in a third of the processor time
+	s.start(on(exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // ready in a third of the processor time
 		"--add-opens=java.base/java.lang=ALL-UNNAMED", "-Djava.io.tmpdir="+dir, "-Dfcrepo.home="+filepath.Join(dir, "home"),
 		"-Dfcrepo.modeshape.configuration=classpath:/config/file-simple/repository.json",
 		"-jar", jetty, "--host", "127.0.0.1", "--port", "8080", "--path", "/", war)))

@@ -1,4 +1,4 @@
-package servertest
+package command_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // Network is a network of machines that share only the processor and the files: each is a namespace with its own address, on a bridge in another
@@ -34,10 +36,10 @@ func NewNetwork(t testing.TB, n int) *Network {
 	t.Helper()
 	w := &Network{t: t, name: filepath.Base(filepath.Dir(t.TempDir()))} // unique, even across concurrent test runs
 	if _, err := exec.LookPath("ip"); err != nil {
-		Require(t, "netns", errors.New("ip not found"))
+		servertest.Require(t, "netns", errors.New("ip not found"))
 	}
 	hub := w.namespace("hub")
-	Require(t, "netns", run("ip", "netns", "add", hub))
+	servertest.Require(t, "netns", called("ip", "netns", "add", hub))
 	w.forget(hub)
 	w.must("ip -n HUB link add bridge type bridge", "HUB", hub)
 	w.must("ip -n HUB link set bridge up", "HUB", hub)
@@ -52,7 +54,7 @@ func (w *Network) namespace(of string) string { return w.name + "-" + of }
 // forget deletes a namespace and everything in it at the end of the test.
 func (w *Network) forget(namespace string) {
 	w.t.Cleanup(func() {
-		if err := run("ip", "netns", "delete", namespace); err != nil {
+		if err := called("ip", "netns", "delete", namespace); err != nil {
 			w.t.Errorf("end a network of the test: %v", err)
 		}
 	})
@@ -78,7 +80,7 @@ func (w *Network) rule(words ...string) {
 	w.t.Helper()
 	hub := w.namespace("hub")
 	_, err := exec.LookPath("nft")
-	Require(w.t, "nftables", err)
+	servertest.Require(w.t, "nftables", err)
 	w.must("ip netns exec HUB nft add table bridge faults; add chain bridge faults each { type filter hook forward priority 0; }", "HUB", hub)
 	w.must("ip netns exec HUB nft add rule bridge faults each "+strings.Join(words, " "), "HUB", hub)
 }
@@ -112,12 +114,12 @@ func (w *Network) add(hub string, i int) {
 func (w *Network) must(command string, words ...string) {
 	w.t.Helper()
 	args := strings.Fields(strings.NewReplacer(words...).Replace(command))
-	if err := run(args...); err != nil {
+	if err := called(args...); err != nil {
 		w.t.Fatalf("make a network for the test: %v", err)
 	}
 }
 
-func run(args ...string) error {
+func called(args ...string) error {
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
@@ -131,7 +133,7 @@ func (m *Machine) On(cmd *exec.Cmd) *exec.Cmd {
 	m.t.Helper()
 	args := []string{"netns", "exec", m.namespace}
 	if m.Ahead != 0 {
-		Require(m.t, "timens", run("unshare", "--time", "true"))
+		servertest.Require(m.t, "timens", called("unshare", "--time", "true"))
 		seconds := strconv.Itoa(int(m.Ahead / time.Second))
 		args = append(args, "unshare", "--time", "--kill-child", "--boottime", seconds, "--monotonic", seconds)
 	}

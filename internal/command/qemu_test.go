@@ -1,4 +1,4 @@
-package servertest
+package command_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // A guest is a virtual machine of QEMU. Either it has persistent memory that is a file of the host, so that what it writes there outlives it, or it
@@ -23,9 +25,9 @@ import (
 const (
 	// pmemSize is the size of a guest's persistent memory in bytes: XFS needs at least 300 MiB.
 	pmemSize = 320 << 20
-	// PmemStart is the offset of the data in the file of a namespace of mode fsdax: they follow the info block and the place of the descriptors of its
+	// pmemStart is the offset of the data in the file of a namespace of mode fsdax: they follow the info block and the place of the descriptors of its
 	// pages, which are kept in the guest's RAM.
-	PmemStart = 2 << 20
+	pmemStart = 2 << 20
 	// bootTimeout is how long a guest may live.
 	bootTimeout = 8 * time.Minute
 )
@@ -54,7 +56,7 @@ func guestKernel() (string, error) {
 func NewGuests(t testing.TB, files map[string]string) *Guests {
 	t.Helper()
 	kernel, root, err := guestParts()
-	Require(t, "qemu", err)
+	servertest.Require(t, "qemu", err)
 	g := &Guests{t: t, dir: t.TempDir(), kernel: kernel}
 	if err := g.pack(root, files); err != nil {
 		t.Fatalf("pack the guest's files: %v", err)
@@ -63,7 +65,7 @@ func NewGuests(t testing.TB, files map[string]string) *Guests {
 }
 
 // namespace turns the raw namespace that the guest finds in region %[1]d into one of mode fsdax, whose pages the kernel knows, through sysfs: what ndctl
-// create-namespace -m fsdax -M mem does (Documentation/driver-api/nvdimm in Linux). What follows its first PmemStart bytes stays as it is.
+// create-namespace -m fsdax -M mem does (Documentation/driver-api/nvdimm in Linux). What follows its first pmemStart bytes stays as it is.
 const namespace = `
 N=/sys/bus/nd; P=$(cat $N/devices/region%[1]d/pfn_seed)
 echo namespace%[1]d.0 > $N/drivers/nd_pmem/unbind
@@ -169,14 +171,14 @@ func (g *Guests) NVDIMM(kind string) Memory {
 	if err := os.WriteFile(part, nil, 0o600); err != nil {
 		g.t.Fatal(err)
 	}
-	if err := os.Truncate(part, pmemSize-PmemStart); err != nil {
+	if err := os.Truncate(part, pmemSize-pmemStart); err != nil {
 		g.t.Fatal(err)
 	}
 	mkfs := map[string][]string{"ext4": {"mkfs.ext4", "-q", "-b", "4096"}, "xfs": {"mkfs.xfs", "-q", "-f", "-m", "reflink=0"}}[kind]
 	if out, err := exec.Command(mkfs[0], append(mkfs[1:], part)...).CombinedOutput(); err != nil {
 		g.t.Fatalf("%s: %v\n%s", mkfs[0], err, out)
 	}
-	copyAt(g.t, path, part, PmemStart)
+	copyAt(g.t, path, part, pmemStart)
 	return Memory{path, "nvdimm"}
 }
 
