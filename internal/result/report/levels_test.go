@@ -132,6 +132,7 @@ func TestPageShowsTheAnswerFirst(t *testing.T) {
 	require.Contains(t, first, "<b>Not even the lowest rate held.</b> <code>no_rate_held</code></summary>", "a line, folded")
 	require.Contains(t, first, "<p>Rates and latencies are null")
 	require.Less(t, strings.Index(first, `class="answer"`), strings.Index(first, "May I believe it?"))
+	require.Less(t, strings.Index(first, "May I believe it?"), strings.Index(first, "Rate against latency"))
 	require.NotContains(t, rest, "no rate held: ")
 	require.Regexp(t, `<summary>\d+ other tries, by rate</summary>`, rest)
 }
