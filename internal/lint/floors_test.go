@@ -24,7 +24,7 @@ var packagesWithFloors = map[string]storeyed{
 		floors: [][]string{
 			{"phase"},                              // puts the stages together
 			{"level", "cause", "search", "belief"}, // verdict: of levels, and which rate is next
-			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall", "witness"},                                                                                                   // doubts
+			{"doubts", "busy", "entries", "late", "lost", "servers", "shortfall", "witness"},                                                                                                            // doubts
 			{"figures", "cache", "counted", "device", "event", "finer", "generator", "growth", "latency", "log", "observe", "peritem", "requests", "shape", "staleness", "steady", "targets", "verify"}, // figures
 			{"rate", "offered", "stall"}, // rates
 			{"counts", "end", "observation", "plateau", "series", "span", "warmup"}, // counts

@@ -20,12 +20,10 @@ type Op struct {
 	Form   any    `json:"form"`             // the value that the driver's NewForm returned, filled
 	Repeat *bool  `json:"repeat,omitempty"` // whether it may be carried out twice; nil if the plan does not say
 
-	Key   string       `json:"-"` // template of the key that its requests concern; "" if there is none, or it is unknown. It follows from Form, as Reads does
-	Reads form.Reading `json:"-"` // whether they only read
+	Reads   bool   `json:"-"` // its requests only read; it follows from Form, as the next two do
+	Command string `json:"-"` // the command that its requests are; "" if its driver names none
 
-	Command string `json:"-"` // the command that its requests are; "" if its driver names none. It follows from Form, too
-
-	misses bool // they can end as misses; it follows from Form, too
+	misses bool // they can end as misses
 }
 
 // Words returns the names of the verbs in the plan.
@@ -168,7 +166,7 @@ func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 	if w.Stores != o.Stores {
 		v.fault(fmt.Sprintf("%s: stores = %t of a form that says otherwise", at.where, o.Stores), "Write what the form does.", at.path)
 	}
-	o.Key, o.Reads, o.Command, o.misses = w.Key, w.Reads, w.Command, slices.Contains(w.Outcomes, driver.Miss)
+	o.Reads, o.Command, o.misses = w.Reads, w.Command, slices.Contains(w.Outcomes, driver.Miss)
 	verb, _ := everyStores(o.Name)
 	switch store := !verbFor(o.Name).Own(); {
 	case store && w.Stores && !verb.Stores():

@@ -7,7 +7,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
 // Retry says how ops of a target that fail are tried again.
@@ -27,7 +26,7 @@ const LongestBackoff = time.Minute
 var retried = []string{driver.Timeout.String(), driver.Error.String()}
 
 // Repeats reports whether the op may be carried out twice: the plan says so, or it only reads.
-func (o *Op) Repeats() bool { return o.Repeat != nil && *o.Repeat || o.Reads != form.Changes }
+func (o *Op) Repeats() bool { return o.Repeat != nil && *o.Repeat || o.Reads }
 
 // retry reads how ops are tried again.
 func (b *block) retry() *Retry {

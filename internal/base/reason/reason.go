@@ -56,7 +56,7 @@ const (
 	Unended           Code = "unended"            // ops or requests had not ended when the phase had
 	Unverified        Code = "unverified"         // what was written to a log was not verified
 	WorkerLost        Code = "worker_lost"        // a worker was lost, or its load ended early
-	WrongValues       Code = "wrong_values"       // values of other keys were read
+	WrongValues       Code = "wrong_values"       // what was read cannot be what was asked for
 )
 
 // Counts says whether a doubt is about counts and values, and not about time.

@@ -13,7 +13,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/driver/form"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -30,14 +29,14 @@ type Look struct {
 func Looks(p *plan.Plan, endpoints func(t *plan.Target) []string) (all []Look) {
 	for _, t := range p.Targets {
 		c := servers.Of(t.Driver).Counts
-		if c == nil || c.Verbs == nil || !slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return asksOf(c, ph, t) }) {
+		if c == nil || c.Verbs == nil || c.Own == "" && t.Ops != nil {
 			continue
 		}
 		names := slices.Concat([]string{c.All, c.Misses, c.Copies}, c.Steady, c.Resets)
 		for _, command := range slices.Concat(slices.Collect(maps.Values(c.Verbs)), slices.Collect(maps.Values(c.Batches))) {
 			names = append(names, command.Counters...)
 		}
-		for _, own := range slices.Concat(ownCommands(t), c.Several) {
+		for _, own := range slices.AppendSeq(slices.Clone(c.Several), maps.Values(ownCommands(t))) {
 			if command, ok := c.Of("", own, false); ok {
 				names = append(names, command.Counters...)
 			}
@@ -56,30 +55,16 @@ func Looks(p *plan.Plan, endpoints func(t *plan.Target) []string) (all []Look) {
 	return all
 }
 
-// asksOf says whether a phase sends a target anything that its servers count.
-func asksOf(c *servers.Counts, ph *plan.Phase, t *plan.Target) bool {
-	return slices.Contains(ph.Targets(), t.Name) && slices.ContainsFunc(ph.OpsOn(t.Name), func(w plan.Weight) bool {
-		_, known := c.Of(w.Op, ownCommand(t, w.Op), ph.Batch > 1)
-		return known
-	})
-}
-
 // lookName returns the name of a look's observation, which no plan can give.
 func lookName(target, endpoint string) string { return "counts of " + target + " at " + endpoint }
 
-func ownCommands(t *plan.Target) (all []string) {
+// ownCommands lists the commands of the ops that the plan words, by op.
+func ownCommands(t *plan.Target) map[string]string {
+	all := map[string]string{}
 	for _, o := range t.Ops {
-		all = append(all, o.Command)
+		all[o.Name] = o.Command
 	}
 	return all
-}
-
-// ownCommand returns the command of an op that the plan words; "" if it does not.
-func ownCommand(t *plan.Target, op string) string {
-	if o := t.Op(op); o != nil {
-		return o.Command
-	}
-	return ""
 }
 
 // recount holds what a target's servers counted beside what loadgen did.
@@ -150,7 +135,7 @@ func (p *phase) recountOf(t *plan.Target, at *run.Target, load *measure.Totals) 
 		r.why = "a worker was lost"
 	case len(p.oneServer()) > 0:
 		r.why = "endpoints lead to one server"
-	case slices.ContainsFunc(ownCommands(t), func(own string) bool { return slices.Contains(c.Several, strings.ToLower(own)) }):
+	case slices.ContainsFunc(t.Ops, func(o *plan.Op) bool { return slices.Contains(c.Several, strings.ToLower(o.Command)) }):
 		r.why = "an op may carry out several commands"
 	}
 	if r.why == "" {
@@ -229,14 +214,13 @@ func (r *recount) look(c *servers.Counts, seen *Observation, risen map[string]ui
 
 // enter compares command by command.
 func (p *phase) enter(r *recount, c *servers.Counts, t *plan.Target, risen map[string]uint64, load *measure.Totals) {
-	at, ours, batch := map[string]int{}, uint64(0), p.counts.phase.Batch > 1
+	at, read, own, ours, batch := map[string]int{}, map[string]bool{}, ownCommands(t), uint64(0), p.counts.phase.Batch > 1
 	for _, q := range p.Requests {
 		if q.Target != t.Name {
 			continue
 		}
 		ours += q.Sent
-		own := ownCommand(t, q.Verb)
-		command, known := c.Of(q.Verb, own, batch)
+		command, known := c.Of(q.Verb, own[q.Verb], batch)
 		if c.Verbs == nil {
 			command, known = servers.Command{Name: "requests", Counters: []string{c.All}}, true
 		}
@@ -255,10 +239,17 @@ func (p *phase) enter(r *recount, c *servers.Counts, t *plan.Target, risen map[s
 		r.calls[i].Sent += q.Sent
 		r.calls[i].Answered += q.Answered
 		v, _ := p.words.Verb(q.Verb)
-		if o := load.Ops[v]; o != nil && !there && len(p.Others) == 0 && t.Replication == nil && (v == driver.Get || own != "" && t.Op(q.Verb).Reads != form.Changes) {
-			r.misses, r.reads = r.misses+o.Outcomes[driver.Miss], r.reads+o.Outcomes[driver.OK]+o.Outcomes[driver.Miss]
-			r.readers, r.touches = append(r.readers, command.Name), append(r.touches, "op."+q.Verb)
+		o := load.Ops[v]
+		if o == nil || read[q.Verb] || len(p.Others) > 0 || t.Replication != nil || v != driver.Get && (own[q.Verb] == "" || !t.Op(q.Verb).Reads) {
+			continue
 		}
+		ended := o.Outcomes
+		if batch {
+			ended = o.Keys.Outcomes
+		}
+		read[q.Verb] = true
+		r.misses, r.reads = r.misses+ended[driver.Miss], r.reads+ended[driver.OK]+ended[driver.Miss]
+		r.readers, r.touches = append(r.readers, command.Name), append(r.touches, "op."+q.Verb)
 	}
 	for _, several := range c.Several {
 		if command, ok := c.Of("", several, false); ok && risen[command.Counters[0]] > 0 && !batch {
@@ -280,15 +271,15 @@ func (r *recount) said() string {
 	}
 	var same, other []string
 	for _, c := range r.calls {
-		switch {
-		case c.Counted == c.Sent || c.Counted == c.Answered:
+		if c.Counted == c.Sent || c.Counted == c.Answered {
 			same = append(same, quantity.Thousands(c.Counted)+" "+c.Command)
-		case r.lost:
-			other = append(other, fmt.Sprintf("connections were lost, and %s counted %s %s, loadgen %s", r.driver, quantity.Thousands(c.Counted), c.Command, quantity.Thousands(c.Sent)))
-		default:
-			other = append(other, fmt.Sprintf("%s counted %s %s, loadgen sent %s, of which %s were answered",
-				r.driver, quantity.Thousands(c.Counted), c.Command, quantity.Thousands(c.Sent), quantity.Thousands(c.Answered)))
+			continue
 		}
+		other = append(other, fmt.Sprintf("%s counted %s %s, loadgen sent %s, of which %s were answered",
+			r.driver, quantity.Thousands(c.Counted), c.Command, quantity.Thousands(c.Sent), quantity.Thousands(c.Answered)))
+	}
+	if r.lost && len(other) > 0 {
+		other = append(other, "connections were lost")
 	}
 	if len(same) > 0 {
 		other = slices.Insert(other, 0, r.driver+" counted the same "+strings.Join(same, ", "))

@@ -12,7 +12,6 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/driver/form"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -45,7 +44,7 @@ func TestRecordedCounts(t *testing.T) {
 			}
 			verb, counter, op := driver.Get.String(), counters[server][0], driver.Get
 			if strings.Contains(name, "GETBIT") {
-				target.Ops = []*plan.Op{{Name: "bit", Command: "GETBIT", Reads: form.Contents}}
+				target.Ops = []*plan.Op{{Name: "bit", Command: "GETBIT", Reads: true}}
 				verb, counter = "bit", counters[server][2]
 			}
 			whole := &plan.Plan{Targets: []*plan.Target{target}, Observes: []*plan.Observe{{Name: "status", Kind: plan.ObserveServer, Target: "t"}}}
@@ -73,7 +72,9 @@ func TestRecordedCounts(t *testing.T) {
 			seen.End(&run.Probe{Value: is, Is: identity})
 			p := &phase{words: whole.Words(), Phase: &run.Phase{Target: run.Target{Name: "t", Endpoints: target.Endpoints}}}
 			p.Requests = []run.Requests{{Target: "t", Endpoint: "e", Verb: verb, Sent: n(2), Answered: n(3)}}
-			p.recount(whole, &plan.Phase{Batch: 1}, &Measured{Observed: map[string]*Observation{lookName("t", "e"): seen, "status": seen}}, load)
+			m := Measured{Observed: map[string]*Observation{lookName("t", "e"): seen, "status": seen}}
+			p.counts = &counts{Measured: m, plan: whole, phase: &plan.Phase{Batch: 1}}
+			p.recount(whole, p.counts.phase, &m, load)
 			d := doubts{}
 			p.judgeWitnesses(&d, true)
 			require.Len(t, p.Counted, 1)

@@ -57,7 +57,6 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 func figuresOf(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	c := newCounts(p, ph, m)
 	r := newFigures(c, newRates(c))
-	r.Notes = r.notes()
 	return r
 }
 

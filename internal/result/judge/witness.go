@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // invariant is one row of the table of what must hold between two counts that come about independently. docs/truth.md shows the table.
@@ -73,6 +74,14 @@ func invariants() []invariant {
 		{
 			reason.HitRatio, "the share of gets that hit is `hit_ratio`, by five standard deviations",
 			"the phase has no `hit_ratio`", false, false, (*phase).missedMore,
+		},
+		{
+			reason.WrongValues, "gets are answered with no less than the dataset's smallest values", "loadgen's own cache answers; it is only a note if the plan did not populate the dataset",
+			false, false, (*phase).tooShort,
+		},
+		{
+			reason.CountsDisagree, "each op is due as often as its share of `ops` says, by five standard deviations", "ops cause others, or a trace or scenarios say which is next",
+			false, false, (*phase).sharesApart,
 		},
 		{
 			reason.CountsDisagree, "servers count each request that was answered, and no more reads of absent keys than missed",
@@ -280,6 +289,46 @@ func (p *phase) missedMore() []breach {
 	}
 	return breached(run.Suspect, []string{"op.get"}, "get: %s were hits, but hit_ratio is %s, and chance does not explain the difference: check that all keys were put before, and that none was evicted or put by others",
 		quantity.Percent(*o.HitRatio), quantity.Percent(asked))
+}
+
+// tooShort finds gets that cannot have read the dataset's values, since these are longer than what came.
+func (p *phase) tooShort() []breach {
+	ph, get := p.counts.phase, p.Op[driver.Get.String()]
+	if get == nil || get.BytesIn == 0 || get.Keys.OK == 0 || p.Cache != nil || len(ph.Scenarios) > 0 || p.counts.plan.Target(ph.Target).Op(driver.Get.String()) != nil {
+		return nil
+	}
+	least := p.counts.plan.Dataset(ph.Dataset).Values.LeastSize()
+	if uint64(get.BytesIn) >= uint64(least)*get.Keys.OK {
+		return nil
+	}
+	v := run.Valid
+	if slices.ContainsFunc(p.counts.plan.Phases, func(other *plan.Phase) bool {
+		return other.Populate != nil && other.Target == ph.Target && other.Dataset == ph.Dataset
+	}) {
+		v = run.Suspect
+	}
+	return breached(v, []string{"op.get"}, "gets were answered with %s on average, protocol included, but the dataset's values have at least %s: these are other values",
+		quantity.Bytes(int64(uint64(get.BytesIn)/get.Keys.OK)), quantity.Bytes(int64(least)))
+}
+
+// sharesApart finds ops that were due more or less often than they should have been. By chance alone, one share in two million differs so far.
+func (p *phase) sharesApart() []breach {
+	ph, due, weights := p.counts.phase, 0.0, 0.0
+	if len(ph.Scenarios) > 0 || len(ph.Behind) > 0 || ph.OnMiss != "" || p.Trace != nil {
+		return nil
+	}
+	for _, w := range ph.Ops {
+		if o := p.Op[w.Op]; o != nil {
+			due, weights = due+float64(o.Due), weights+float64(w.Weight)
+		}
+	}
+	for _, w := range ph.Ops {
+		o, share := p.Op[w.Op], float64(w.Weight)/weights
+		if o != nil && math.Abs(float64(o.Due)-share*due) > 5*math.Sqrt(due*share*(1-share))+1 {
+			return breached(run.Suspect, p.all(), "%s was due %s of %s times, but its share of ops is %s", w.Op, quantity.Thousands(o.Due), quantity.Thousands(uint64(due)), quantity.Percent(share))
+		}
+	}
+	return nil
 }
 
 // fewerCounted finds requests that were answered although no server counted them, and reads of keys that servers say are not there.

@@ -108,7 +108,7 @@ func All() []Server {
 				Own:     "cmdstat_%s_calls", All: "total_commands_processed", Misses: "keyspace_misses",
 				Steady:  []string{"total_connections_received", "total_net_input_bytes", "keyspace_hits", "uptime_in_seconds"},
 				Resets:  []string{"cmdstat_config_resetstat_calls", "cmdstat_config_resetstat_usec"},
-				Several: []string{"mget", "exists", "touch", "eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "migrate", "sort", "requests"}, Copies: "slave_read_only",
+				Several: []string{"mget", "exists", "touch", "eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "migrate", "sort", "pfcount", "sdiff", "sinter", "sunion", "requests"}, Copies: "slave_read_only",
 			},
 			Store: Store{
 				Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory",

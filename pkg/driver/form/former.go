@@ -23,20 +23,9 @@ type Wording struct {
 	Outcomes []driver.Outcome // outcomes that it can have besides Timeout and Error
 	Fields   []string         // fields of the dataset's record that it uses
 	Requests bool             // its keys are whole requests, from a file in the form "vegeta"
-	Key      string           // template of the key that it concerns; "" if there is none, or it is unknown
-	Reads    Reading          // whether it only reads
+	Reads    bool             // it only reads
 	Command  string           // the first word of its requests, in capitals: a command, a statement, a method; "" if only their file tells
 }
-
-// Reading says whether a request only reads, and what its reply tells.
-type Reading uint8
-
-// The kinds of requests.
-const (
-	Changes  Reading = iota // it may change something
-	Number                  // it only reads, and its reply is short whether or not the key exists: a number, or nulls
-	Contents                // it only reads, and its reply is empty if the key does not exist
-)
 
 // Take adds what a template of the form uses.
 func (w *Wording) Take(t Template) {
