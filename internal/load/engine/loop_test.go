@@ -89,6 +89,21 @@ func above(h interface {
 	return n
 }
 
+// A sparse load lasts as long as it says, so that what is to happen meanwhile does.
+func TestSparseOpenLoadsLast(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		open {
+			rate     = 0.05
+			duration = "19s"
+			arrivals = "constant"
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	origin := b.net.clock.t
+	require.EqualValues(t, 1, b.run(worker.Load).Ops[driver.Get].Due)
+	require.GreaterOrEqual(t, b.net.clock.t-origin, int64(19*time.Second))
+}
+
 // TestOpenLoopStallWithoutRoom has the target of an open load stop answering, with room for 20 ops: only they are slow as services, but every op that
 // was due meanwhile is slow as a response.
 func TestOpenLoopStallWithoutRoom(t *testing.T) {

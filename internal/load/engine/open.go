@@ -22,6 +22,7 @@ type openFeed struct {
 	ready    []turn
 	at       *session // the session that step is starting an op of
 	live     int      // streams that have ops left
+	over     bool     // the schedule's time is up: a load goes on until then, whether or not ops are left
 	ending   bool     // nothing more starts: ops that were due by endBy are shed, some in each turn
 	endBy    int64
 }
@@ -70,6 +71,7 @@ func (f *openFeed) offer(s *session) {
 }
 
 func (f *openFeed) due(now int64) {
+	f.over = f.over || now >= f.l.origin+f.lasts
 	if now >= f.drainAt && f.live > 0 && !f.ending {
 		f.end(never)
 	}
@@ -171,6 +173,8 @@ func (f *openFeed) freed(s *session, n int, now int64, _ bool) {
 
 func (f *openFeed) next() int64 {
 	switch {
+	case f.live == 0 && !f.over:
+		return f.l.origin + f.lasts
 	case f.live == 0:
 		return never
 	case f.ending:
@@ -190,7 +194,7 @@ func (f *openFeed) stop(now int64) {
 
 // end makes the feed shed what was due by a time and forget the rest.
 func (f *openFeed) end(by int64) {
-	f.ending, f.endBy, f.ready = true, by, nil
+	f.ending, f.over, f.endBy, f.ready = true, true, by, nil
 }
 
 // shedSome sheds some more ops after end. If the target fell far behind its schedule there are millions; the loop must not stand still to count them.
@@ -209,7 +213,7 @@ func (f *openFeed) shedSome() {
 	f.live = 0
 }
 
-func (f *openFeed) done() bool { return f.live == 0 }
+func (f *openFeed) done() bool { return f.live == 0 && f.over }
 
 // Ties are broken by number, so that the order does not depend on the heap's history.
 

@@ -133,11 +133,14 @@ func (p *phase) judgeMachine(d *doubts) {
 				v = run.Invalid
 			}
 		}
-		others := "others"
-		if p.Target.Builtin {
-			others = "others (such as the built-in nodes)"
+		others := "others had"
+		switch m := g.Machine; {
+		case p.Target.Builtin:
+			others = "others (such as the built-in nodes) had"
+		case m != nil && m.OthersShare < *w/2:
+			others = "others had, or a limit on loadgen's surroundings that it cannot see, such as a container's CPU quota"
 		}
-		d.add(reason.RunQueue, v, touches, "the generator's loop waited %s of the time for a processor, which %s had", quantity.Percent(*w), others)
+		d.add(reason.RunQueue, v, touches, "the generator's loop waited %s of the time for a processor, which %s", quantity.Percent(*w), others)
 	}
 	if t := g.Throttled; t != nil && t.Periods > 0 {
 		d.add(reason.CpuQuota, run.Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", quantity.Count(t.Periods, "time"), quantity.Duration(t.Seconds))

@@ -119,6 +119,13 @@ func tell(t *testing.T, p *plan.Plan, name string, lines []string) string {
 	if len(g.m.Levels) > 0 {
 		g.m.Load = nil
 	}
+	weights := g.phase.Ops
+	defer func() { g.phase.Ops = weights }()
+	g.phase.Ops = slices.Clone(weights) // each op has the share that it was due with
+	for i := range weights {
+		v, _ := p.Words().Verb(weights[i].Op)
+		g.phase.Ops[i].Weight = float64(g.load.Ops[v].Ledger().Due)
+	}
 	r := judge.NewPhase(p, g.phase, g.m)
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s\n", r.Validity)

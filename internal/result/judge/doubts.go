@@ -27,6 +27,7 @@ const (
 	invalidQueued   = 0.10  // the same, in an open phase
 	invalidHeldBack = 0.01  // share of the time in which ops waited for what the worker's policy allows
 	freeLag         = 50e-6 // p99 lag that never matters, seconds
+	freeOwnLag      = 5e-6  // the same of loadgen's own, of any share of the ops: no network answers in twice that
 	freeLagQueue    = 1.5   // multiple of the expected p99 lag
 	suspectLag      = 1e-3
 	suspectLagShare = 0.10   // share of the p99 service time

@@ -46,18 +46,31 @@ func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free flo
 		p.judgeTail(d, name, at, o)
 	}
 	switch {
-	case lag <= free:
+	case lag <= free: // loadgen's cost of an op explains it
 	case lag > suspectLag && p.generatorLag(q.beyond) > max(suspectLag, free):
 		room := ""
 		if p.waited.Count() > 0 {
 			room = fmt.Sprintf(" (%s of all ops had no room; loadgen's own lag is %s, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)), q.name)
 		}
 		d.add(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s%s%s%s", name, late, room, expected, p.absence(q.beyond))
+		return
 	case lag > suspectLag:
 		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s, as %s of all ops waited for the target to answer earlier ones; loadgen's own lag is %s, %s",
 			name, late, quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)), q.name)
+		return
 	case service != nil && lag > suspectLagShare**service:
 		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late: %s, beside a %s service time of %s%s", name, late, q.name, quantity.Duration(*service), expected)
+		return
+	}
+	for _, own := range []struct {
+		q    lateQuantile
+		most float64 // in service times
+	}{{lateness[2], 0.5}, {lateness[0], 1}} { // whatever explains it
+		if lag, service := p.generatorLag(own.q.beyond), own.q.of(&o.Service); service != nil && lag > freeOwnLag && lag > own.most**service {
+			d.add(reason.StartedLate, run.Suspect, touches, "%s: responses are in part loadgen's own lag: %s of it is %s, and of the service time %s",
+				name, own.q.name, quantity.Duration(lag), quantity.Duration(*service))
+			return
+		}
 	}
 }
 

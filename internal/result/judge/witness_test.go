@@ -58,6 +58,15 @@ func TestLoadsBeyondThoseSent(t *testing.T) {
 	}
 }
 
+// Ops that were due more often than their share says are named, by the first.
+func TestShares(t *testing.T) {
+	for gets, want := range map[uint64]int{7500: 0, 7700: 0, 7800: 1, 7000: 1, 0: 1} {
+		p := &phase{Phase: &run.Phase{Op: map[string]*run.Op{"get": {}, "put": {}}}, counts: &counts{phase: &plan.Phase{Ops: []plan.Weight{{Op: "get", Weight: 3}, {Op: "put", Weight: 1}}}}}
+		p.Op["get"].Due, p.Op["put"].Due = gets, 10_000-gets
+		require.Len(t, p.sharesApart(), want, gets)
+	}
+}
+
 // The slots of a lost worker have ended, not hung.
 func TestLostWorkersHangNoSlots(t *testing.T) {
 	for lost, want := range map[int]int{0: 1, 1: 0} {

@@ -69,7 +69,11 @@ func shown(g *run.Growth) string {
 
 // Took says how long the load took, and whether its time was up before its work was done.
 func Took(ph *run.Phase) string {
-	took := "took " + quantity.Duration(ph.Seconds)
+	seconds := ph.Seconds
+	if ph.Model == run.ModelOpen && ph.Ended == run.EndSchedule {
+		seconds = max(seconds, ph.Load.RampSeconds+ph.Load.DurationSeconds)
+	}
+	took := "took " + quantity.Duration(seconds)
 	if ph.Ended == run.EndDuration && ph.Load.Iterations > 0 {
 		return took + ": its time was up before its work was done"
 	}
