@@ -15,7 +15,7 @@ import (
 // apart lists the objects below a phase whose numbers are in no list of metrics, with what shows them instead.
 var apart = map[string]string{
 	"warmup": "a sentence about the phase", "steady": "a sentence about the phase", "target": "what was asked for", "other_targets": "what was asked for",
-	"dataset": "what was asked for", "load": "what was asked for", "trace": "what was asked for", "log": "tables of logs", "requests": "a table by endpoint",
+	"dataset": "what was asked for", "load": "what was asked for", "trace": "what was asked for", "log": "tables of logs", "requests": "a table by endpoint", "counted": "a line beside it",
 	"away": "a table by endpoint", "event": "sentences about events", "setup": "its ops are not timed", "finer": "charts of short loads", "steps": "numbers of steps",
 	"generator": "a sentence about the generator", "errors": "a list of texts", "observe": "tables of observations", "probes": "charts of observations",
 	"levels": "a table of levels", "search": "a sentence about the search", "scenario": "ops, by step", "op": "ops", "series": "rows",
