@@ -57,7 +57,7 @@ func TestErrorsThatAreMissesOrQuorums(t *testing.T) {
 		if words[0] != "DM.GET" {
 			return "-ERR unknown\r\n"
 		}
-		return []string{"$1\r\nv\r\n", "-KEYNOTFOUND key not found\r\n", "-READQUORUM too few replicas\r\n", "-OTHER no\r\n"}[asked.Add(1)%4]
+		return []string{"$1\r\nv\r\n", "-KEYNOTFOUND key not found\r\n", "-READQUORUM too few replicas\r\n", "-OTHER no\r\n", "-CONFLICT it has changed\r\n"}[asked.Add(1)%5]
 	})
 	src := `plan "olric" {}
 target "c" {
@@ -67,6 +67,7 @@ target "c" {
 		request { command = ["DM.GET", "map", "{key}"] }
 		expect {
 			miss          = ["KEYNOTFOUND"]
+			conflict      = ["CONFLICT"]
 			quorum_failed = ["READQUORUM", "WRITEQUORUM"]
 		}
 	}
@@ -75,9 +76,9 @@ target "c" {
 	for _, way := range []string{"ops     = { get = 1 }", "scenario \"s\" {\n\t\tstep \"get\" {}\n\t}"} {
 		p := begin(t, strings.Replace(src, "ops     = { get = 1 }", way, 1)).result(30 * time.Second).Phase["p"]
 		get := p.Op["get"]
-		require.Equal(t, []uint64{100, 100, 100, 100}, []uint64{get.OK, get.Miss, get.QuorumFailed, get.Error})
+		require.Equal(t, []uint64{80, 80, 80, 80, 80}, []uint64{get.OK, get.Miss, get.QuorumFailed, get.Error, get.Conflict})
 		require.Equal(t, 0.5, *get.HitRatio)
-		require.EqualValues(t, 200, p.Requests[0].Answered, "by a value or a miss")
+		require.EqualValues(t, 240, p.Requests[0].Answered, "by a value, a miss or a conflict")
 		require.Contains(t, fmt.Sprint(p.Errors), "READQUORUM too few replicas")
 		require.NotContains(t, fmt.Sprint(p.Errors), "KEYNOTFOUND")
 	}
