@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -26,11 +27,8 @@ var profilePlan string
 var plainOps = map[string]string{"GET": "get", "SET": "put", "DEL": "delete"}
 
 // keysOf are the types of values, by how the names of their commands begin: the key of another type has another name.
-var keysOf = []struct{ begins, key string }{
-	{"INCR", "number:"}, {"DECR", "number:"}, {"SETBIT", "bits:"}, {"GETBIT", "bits:"}, {"BIT", "bits:"}, {"GEO", "geo:"}, {"PF", "log:"},
-	{"SADD", "set:"}, {"SREM", "set:"}, {"SCARD", "set:"}, {"SIS", "set:"}, {"SM", "set:"}, {"SPOP", "set:"}, {"SRAND", "set:"},
-	{"SET", ""}, {"STR", ""}, {"H", "hash:"}, {"Z", "sorted:"}, {"L", "list:"}, {"R", "list:"}, {"X", "stream:"},
-}
+var keysOf = regexp.MustCompile(`^(?:(?P<number>INCR|DECR)|(?P<bits>[GS]ETBIT|BIT)|(?P<geo>GEO)|(?P<log>PF)|(?P<set>SADD|SREM|SCARD|SIS|SM|SPOP|SRAND)|(?P<hash>H)|` +
+	`(?P<sorted>Z)|(?P<stream>X)|(?P<list>[LR]))`)
 
 // likeOp is an op of the plan's own.
 type likeOp struct{ Name, Command string }
@@ -100,8 +98,10 @@ func listOf(texts []string) string {
 // commandLike is the command of an op.
 func commandLike(words []string) string {
 	prefix := ""
-	if i := slices.IndexFunc(keysOf, func(k struct{ begins, key string }) bool { return strings.HasPrefix(words[0], k.begins) }); i >= 0 {
-		prefix = keysOf[i].key
+	for i, begins := range keysOf.FindStringSubmatch(words[0]) {
+		if i > 0 && begins != "" {
+			prefix = keysOf.SubexpNames()[i] + ":"
+		}
 	}
 	like := []string{words[0], prefix + "{key}"}
 	for _, w := range words[2:] {

@@ -125,7 +125,6 @@ type endedError struct {
 }
 
 func (e *endedError) Error() string { return fmt.Sprintf("line %d (%s): %v", e.line, e.command, e.err) }
-func (e *endedError) Unwrap() error { return e.err }
 
 // Session is a connection to a server.
 type Session struct {
