@@ -29,7 +29,7 @@ func outliveReaders() (release func()) {
 }
 
 // interrupts closes drain on the first of the signals that end a command, and ends ctx on the second, or drainWithin after the first. Until release
-// is called, the command also goes on if nobody reads what it writes.
+// is called, the command also goes on if nobody reads what it writes. An interrupted one reports what it did, however often it is interrupted.
 func interrupts(parent context.Context) (drain chan struct{}, ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancel(parent)
 	drain = make(chan struct{})
@@ -42,6 +42,7 @@ func interrupts(parent context.Context) (drain chan struct{}, ctx context.Contex
 		select {
 		case <-signals:
 		case <-ctx.Done():
+			signal.Stop(signals)
 			return
 		}
 		close(drain)
@@ -53,7 +54,6 @@ func interrupts(parent context.Context) (drain chan struct{}, ctx context.Contex
 		cancel()
 	}()
 	return drain, ctx, func() {
-		signal.Stop(signals)
 		again()
 		cancel()
 		<-done
