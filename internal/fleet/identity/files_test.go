@@ -135,9 +135,7 @@ func TestCertificatesOfAnOwnPKI(t *testing.T) {
 			require.NoError(t, err)
 			coordinator, err := Means{Dir: t.TempDir(), TLS: c.coordinator}.ListenAt("127.0.0.1:7464")
 			require.NoError(t, err)
-			began := time.Now()
 			ofWorker, ofCoord := shake(t, worker, coordinator)
-			require.Less(t, time.Since(began), time.Second)
 			if c.ofWorker != "" {
 				require.ErrorContains(t, ofWorker, c.ofWorker)
 			}

@@ -72,11 +72,9 @@ func TestStrangersAreRefused(t *testing.T) {
 		"a false worker for coordinator": {own.Credentials(identity.Coordinator), other.Credentials(identity.Worker)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
 			ofWorker, ofCoordinator := meet(t, ends[0], ends[1])
-			require.Error(t, errors.Join(ofWorker, ofCoordinator))
 			require.Error(t, ofWorker)
-			require.Less(t, time.Since(began), time.Second)
+			require.NotErrorIs(t, errors.Join(ofWorker, ofCoordinator), os.ErrDeadlineExceeded, "at once")
 		})
 	}
 }
@@ -105,7 +103,6 @@ func TestSilenceIsNotBorne(t *testing.T) {
 			began := time.Now()
 			require.ErrorIs(t, shake(conn), os.ErrDeadlineExceeded)
 			require.GreaterOrEqual(t, time.Since(began), identity.Silence)
-			require.Less(t, time.Since(began), identity.Within, "it is the silence that ends it")
 		})
 	}
 }

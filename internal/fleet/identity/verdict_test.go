@@ -83,10 +83,8 @@ func TestRefusedWorkerHearsWhy(t *testing.T) {
 			conn, err := net.Dial("tcp", lis.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()
-			began := time.Now()
 			_, _, ofWorker := Handshake(worker).ClientHandshake(t.Context(), "x", conn)
 			ofCoordinator := <-refused
-			require.Less(t, time.Since(began), time.Second)
 			switch c.says {
 			case "":
 				require.NoError(t, errors.Join(ofWorker, ofCoordinator))

@@ -64,7 +64,7 @@ func TestIdleConnectionsDoNotDelayTheEnd(t *testing.T) {
 			time.Sleep(10 * time.Millisecond) // they have been let in
 			began := time.Now()
 			server.Close()
-			require.Less(t, time.Since(began), time.Second, "%q %q", name, says)
+			require.Less(t, time.Since(began), identity.Within, "%q %q", name, says)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestIdleConnectionsAreEnded(t *testing.T) {
 		require.NoError(t, err)
 		conns = append(conns, conn)
 	}
-	require.Zero(t, open(t, conns, identity.Silence+500*time.Millisecond))
+	require.Zero(t, open(t, conns, time.Minute))
 }
 
 // TestCrowdKeepsNobodyOut: more connections are opened than may wait. A worker that was there stays, and another one still gets in.
@@ -104,7 +104,7 @@ func TestCrowdKeepsNobodyOut(t *testing.T) {
 		})
 		require.Eventually(t, func() bool {
 			return slices.ContainsFunc(server.Status(), func(s worker.Status) bool { return s.Name == name })
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 	}
 	join("w1")
 	var conns []net.Conn
@@ -117,7 +117,7 @@ func TestCrowdKeepsNobodyOut(t *testing.T) {
 	join("w2")
 	members, err := server.Wait(ctx, 2)
 	require.NoError(t, err)
-	require.Zero(t, open(t, conns, identity.Silence+500*time.Millisecond))
+	require.Zero(t, open(t, conns, time.Minute))
 	for _, m := range members {
 		short, end := context.WithTimeout(ctx, time.Millisecond)
 		require.Nil(t, m.Attend(short), "%s is there", m.Name)
@@ -134,7 +134,7 @@ func TestCleartextIsRefused(t *testing.T) {
 	cc, err := grpc.NewClient("passthrough:///"+place.Name, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer cc.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stream, err := pb.NewControlClient(cc).Join(ctx)
 	if err == nil {
