@@ -325,9 +325,7 @@ func TestSilentServer(t *testing.T) {
 	p := probe(t, "redis", fmt.Sprintf("%q", l.Addr()), `server { target = target.t }`)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	value, missing := p.Take(ctx)
-	require.Less(t, time.Since(began), time.Second)
 	require.Empty(t, value)
 	require.Contains(t, missing[""], "no answer in time")
 }

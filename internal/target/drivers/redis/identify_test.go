@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -117,17 +118,19 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 
 // A proxy may ignore what it does not know.
 func TestIdentifyDoesNotWaitForInfo(t *testing.T) {
-	client, server := net.Pipe()
-	var ended sync.WaitGroup
-	ended.Go(func() { _, _ = io.Copy(io.Discard, server) })
-	ended.Go(func() { _, _ = io.WriteString(server, "+PONG\r\n") })
-	defer ended.Wait()
-	defer client.Close()
-	defer server.Close()
-	require.NoError(t, client.SetDeadline(time.Now().Add(100*time.Millisecond)))
-	id, err := Driver{}.Identify(context.Background(), client, driver.Link{Config: &Config{Protocol: 2}})
-	require.NoError(t, err)
-	require.Equal(t, "the server says nothing of itself: INFO: no answer in time", id[driver.Note])
+	servertest.Bubble(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		var ended sync.WaitGroup
+		ended.Go(func() { _, _ = io.Copy(io.Discard, server) })
+		ended.Go(func() { _, _ = io.WriteString(server, "+PONG\r\n") })
+		defer ended.Wait()
+		defer client.Close()
+		defer server.Close()
+		require.NoError(t, client.SetDeadline(time.Now().Add(100*time.Millisecond)))
+		id, err := Driver{}.Identify(context.Background(), client, driver.Link{Config: &Config{Protocol: 2}})
+		require.NoError(t, err)
+		require.Equal(t, "the server says nothing of itself: INFO: no answer in time", id[driver.Note])
+	})
 }
 
 func TestIdentifyEndsWithContext(t *testing.T) {
