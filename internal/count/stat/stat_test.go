@@ -358,7 +358,7 @@ func TestSpacing(t *testing.T) {
 // TestMeansAreInTheirIntervals as often as promised, whatever the correlation of neighbours, with a slow drift below white noise and with rare stalls;
 // where that cannot be, there is none.
 func TestMeansAreInTheirIntervals(t *testing.T) {
-	const trials = 400
+	const trials = 200
 	for name, c := range map[string]struct{ phi, drift, white, stalls float64 }{
 		"white": {0, 0, 1, 0}, "alike by 0.3": {0.3, 1, 0, 0}, "by 0.6": {0.6, 1, 0, 0}, "by 0.8": {0.8, 1, 0, 0},
 		"a drift of 10 s": {0.9, 0.5, 1, 0}, "a drift of 20 s": {0.95, 1, 1, 0}, "stalls": {0, 0, 1, 0.02},

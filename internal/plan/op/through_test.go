@@ -180,7 +180,7 @@ func (w *stores) step() {
 // TestThroughSchedules runs schedules of gets and puts through caches of every sort, in which requests end in any order, or badly. Each get is a hit or a
 // miss, each miss loads or waits for another's load, and the source gets exactly as many gets as the program counts loads.
 func TestThroughSchedules(t *testing.T) {
-	for seed := range uint64(4000) {
+	for seed := range uint64(1500) {
 		w := newStores(t, seed)
 		ops := make([]op.Op, 8)
 		var gets, begun uint64

@@ -65,7 +65,7 @@ func TestValuesOfAFile(t *testing.T) {
 			even := make([]float64, 100)
 			var o op.Op
 			for range 20_000 {
-				require.True(t, st.Next(&o))
+				next(t, &st, &o)
 				require.Len(t, o.Key, len("key:000000000000"))
 				if o.Verb == driver.Put {
 					counts[lineOf(t, &o.Value, set)]++

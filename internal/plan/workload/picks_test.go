@@ -23,7 +23,7 @@ func picked(t *testing.T, k plan.Keys, draws int) []float64 {
 	counts := make([]float64, k.Count)
 	var o op.Op
 	for range draws {
-		require.True(t, st.Next(&o))
+		next(t, &st, &o)
 		counts[o.Index]++
 	}
 	return counts
@@ -268,7 +268,7 @@ func TestAnIndexNamesOneKey(t *testing.T) {
 			st := s.Stream(i)
 			var o op.Op
 			for range 2000 {
-				require.True(t, st.Next(&o))
+				next(t, &st, &o)
 				key, known := named[o.Index]
 				require.True(t, !known || key == string(o.Key), "%s: index %d is %s and %s", k.Pick, o.Index, key, o.Key)
 				named[o.Index] = string(o.Key)
@@ -292,7 +292,7 @@ func TestEachKeyHasOneWriter(t *testing.T) {
 			st := source(t, p, 1, "load").Stream(i)
 			for range 3000 {
 				var o op.Op
-				require.True(t, st.Next(&o))
+				next(t, &st, &o)
 				require.Less(t, o.Index, uint64(count))
 				if o.Verb == driver.Get {
 					got[o.Index] = true
@@ -308,7 +308,7 @@ func TestEachKeyHasOneWriter(t *testing.T) {
 		near.Reach(2, 5)
 		for range 3000 {
 			var o op.Op
-			require.True(t, near.Next(&o))
+			next(t, &near, &o)
 			if o.Verb == driver.Get {
 				require.Contains(t, []uint64{2, 3, 4}, o.Index%sessions)
 			}

@@ -133,7 +133,7 @@ func conducted(repeat int, names []string, of map[string]population, random *ran
 // TestIntervalsCoverAndNothingIsFoundWhereNothingIs compares targets that do not differ. Intervals of the ratio and of the mean cover the truth as often
 // as they promise, and few experiments claim any difference, however much restarts scatter beside seconds.
 func TestIntervalsCoverAndNothingIsFoundWhereNothingIs(t *testing.T) {
-	const experiments = 60
+	const experiments = 30
 	names := []string{"base", "b", "c", "d"}
 	check := func(t *testing.T, draw population, truth float64) {
 		allMeans, allRight := 0, 0
