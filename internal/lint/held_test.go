@@ -123,7 +123,7 @@ func (h *heldGraph) builds(f *file) bool {
 // compiled imports other modules' packages from the build cache.
 var compiled = sync.OnceValue(func() types.Importer {
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./"+heldFrom)
-	list.Dir = filepath.Join("..", "..")
+	list.Dir, list.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0") // with cgo, all of it would be compiled anew
 	out, err := list.Output()
 	files := map[string]string{}
 	for line := range strings.Lines(string(out)) {

@@ -55,6 +55,7 @@ func TestThisModule(t *testing.T) {
 			require.Empty(t, found, strings.Join(found, "\n"))
 		})
 	}
+	t.Run("CONTRIBUTING.md", m.requireTable)
 	if testing.Verbose() {
 		t.Log(m.shape())
 	}
