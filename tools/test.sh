@@ -90,7 +90,7 @@ go test $flags ./bench || status=$? # compares processes
 
 # The command's tests measure what a user would, with real processes: they have the machine to themselves. Those that run beside each other wait,
 # most of the time, for servers and for time to pass, so there are many more of them than processors. The detector watches the programs of fleets.
-LOADGEN_TEST_RACE=$cc go test $flags -parallel 8 ./internal/command || status=$?
+LOADGEN_TEST_RACE=$cc go test $flags -parallel 12 ./internal/command || status=$?
 go test -C examples . || status=$?
 go test -C tools ./sbom || status=$?
 go test -C tools/dashboards . || status=$?

@@ -65,7 +65,7 @@ func TestAnOpOfSeveralTargetsHasNoFigures(t *testing.T) {
 	require.Regexp(t, `\n +get +`+why+`\n`, l.stdout.String())
 	require.Regexp(t, `\n +step +through, stored: get to database\n`, l.stdout.String())
 
-	l = begin(t, strings.Replace(throughPlan, "LOAD", "expect_hits = 0.9\nsearch {\nfrom = 20\nto = 20\nstep_duration = \"1s\"\nslo {\nop = \"get\"\nresponse_p50 = \"50ms\"\n}\n}", 1))
+	l = begin(t, strings.Replace(throughPlan, "LOAD", "expect_hits = 0.9\nsearch {\nfrom = 20\nto = 20\nbudget = \"5s\"\nstep_duration = \"1s\"\nslo {\nop = \"get\"\nresponse_p50 = \"50ms\"\n}\n}", 1))
 	p = l.result(time.Minute).Phase["p"] // whose first level is the closed load that a search begins with
 	require.Nil(t, p.Levels[1].Op["get"])
 	require.Equal(t, why, p.Nulls["levels.1.op.get"])

@@ -111,7 +111,7 @@ func testDashboards(t *testing.T, db database, id string) {
 			}
 			for _, v := range b.variables() {
 				if list := labelValues.FindStringSubmatch(variables.Replace(v)); list != nil {
-					require.Contains(t, db.query(list[1])[0].Metric, list[2], v)
+					require.Contains(t, db.drawn(list[1])[0].Metric, list[2], v)
 					expressions++
 				}
 			}

@@ -88,7 +88,7 @@ target "c" {
 		{`quorum_failed = ["KEYNOTFOUND"]`, `quorum_failed has "KEYNOTFOUND" a second time`},
 	} {
 		l := begin(t, strings.Replace(src, `quorum_failed = ["READQUORUM", "WRITEQUORUM"]`, c.write, 1))
-		require.Equal(t, exit.Usage, l.wait(10*time.Second))
+		require.Equal(t, exit.Usage, l.wait(60*time.Second))
 		l.told(c.want)
 	}
 }

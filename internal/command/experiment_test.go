@@ -418,7 +418,7 @@ phase "put" {
 	ops     = { put = 1 }
 	closed {
 		sessions = 2
-		duration = "500ms"
+		duration = "300ms"
 	}
 }
 experiment {

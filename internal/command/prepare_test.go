@@ -218,6 +218,7 @@ func TestPreparingAHugeFileEnds(t *testing.T) {
 
 // TestWhatIsNoFileIsRefusedAtOnce: a worker prepares steps whose file would never end, is not a file, or is elsewhere.
 func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "passwd")
 	require.NoError(t, os.WriteFile(outside, []byte("0,"+canary+",1,1,1,get,0\n"), 0o600))
 	for name, make := range map[string]func(path string) error{

@@ -338,7 +338,7 @@ func TestRecord(t *testing.T) {
 		client.ask("SET", "a", "b")
 	}
 	p.signal(syscall.SIGINT)
-	require.Equal(t, exit.OK, p.wait(10*time.Second))
+	require.Equal(t, exit.OK, p.wait(60*time.Second))
 	p.said("50 requests, 1 client")
 	plan, err := os.ReadFile(stem + ".hcl")
 	require.NoError(t, err)

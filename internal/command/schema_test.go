@@ -19,10 +19,10 @@ import (
 
 var (
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
-	// elsewhere are paths that only failing runs have: remote workers are lost, connections are away, entries of a log are missing, a pair of a gate
+	// elsewhere are paths that only failing runs have, and those of programs with drivers of their own: remote workers are lost, connections are away, entries of a log are missing, a pair of a gate
 	// does not count, a search finds what gave out, or that it was not loadgen, an event fails or is within seconds of a lost write; and those that only real Redis and memcached
 	// give.
-	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$|\.EVENT\.failed$|\.search\.(cause|evidence|low|high)$|\.one_sided$|\.verify\.examples\[\]\.event$|\.FIELD\.(per_item|per_item_ci95|fixed|key_table)$|^gates?(\[\])?\.why\[\]$`)
+	elsewhere = regexp.MustCompile(`^losses\[\]|^drivers\.DRIVER$|\.away\[\]|\.proof\.wrong\[\]$|\.EVENT\.failed$|\.search\.(cause|evidence|low|high|noise)$|\.one_sided$|\.verify\.examples\[\]\.event$|\.FIELD\.(per_item|per_item_ci95|fixed|key_table)$|^gates?(\[\])?\.why\[\]$`)
 )
 
 // briefCache reads 100 values through a cache that has room for some.
@@ -89,9 +89,9 @@ phase "change" {
   dataset = dataset.items
   ops     = { get = 9, put = 1 }
   closed {
-    sessions = 2
-    duration = "400ms"
-    think    = "2ms"
+    sessions   = 2
+    iterations = 200
+    think      = "2ms"
   }
   staleness {}
   event "lost" {

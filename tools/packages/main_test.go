@@ -27,7 +27,7 @@ import (
 func TestPackages(t *testing.T) {
 	dist := t.TempDir()
 	binary := filepath.Join(dist, "loadgen-linux-"+runtime.GOARCH)
-	execute(t, filepath.Join("..", ".."), "go", "build", "-o", binary, "./cmd/loadgen")
+	execute(t, filepath.Join("..", ".."), "go", "build", "-ldflags=-s -w", "-o", binary, "./cmd/loadgen")
 	require.NoError(t, write(dist, runtime.GOARCH))
 	first := sums(t, dist)
 	require.NoError(t, write(dist, runtime.GOARCH))
