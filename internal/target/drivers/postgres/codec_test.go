@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -329,4 +330,18 @@ func TestResumePassesOverRows(t *testing.T) {
 	require.True(t, whole)
 	_, err = new(codec).Resume([]byte("D\x00\x00\x00\x00"), new(driver.Progress))
 	require.Error(t, err)
+}
+
+// TestAPoolerThatTakesNoOptions says what to write.
+func TestAPoolerThatTakesNoOptions(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	said := encode(t, &pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: options"})
+	go func() { // ends with its answer
+		_, _ = far.Read(make([]byte, 4096))
+		_, _ = far.Write(said)
+	}()
+	_, err := Driver{}.Handshake(t.Context(), near, link(func(c *Config) { c.URL = "postgres://loadgen@/postgres?options=-c%20jit%3Doff" }))
+	require.ErrorContains(t, err, "unsupported startup parameter: options")
+	require.ErrorContains(t, err, "leave them out, or write ignore_startup_parameters = options in the pooler")
 }

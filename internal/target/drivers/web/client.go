@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"strconv"
+	"syscall"
 
 	"github.com/valyala/fasthttp"
 
@@ -172,20 +173,25 @@ func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) 
 	if err != nil {
 		return err
 	}
-	if _, err := c.conn.Write(c.out); err != nil {
-		return err
+	_, broke := c.conn.Write(c.out)
+	if broke == nil && len(rest) > 0 {
+		_, broke = c.conn.Write(rest)
 	}
-	if len(rest) > 0 {
-		if _, err := c.conn.Write(rest); err != nil {
-			return err
-		}
+	if broke != nil && timedOut(broke) {
+		return broke
 	}
 	c.response.Reset()
 	c.response.SkipBody = w.method == fasthttp.MethodHead || w.whole && bytes.HasPrefix(req.Key, []byte("HEAD "))
-	if err := c.await(); err != nil {
-		return err
+	if err = c.await(); err == nil {
+		err = c.receive(w.holds)
 	}
-	if err := c.receive(w.holds); err != nil {
+	switch {
+	case (broke != nil || errors.Is(err, syscall.ECONNRESET)) && c.response.StatusCode() >= fasthttp.StatusMultipleChoices:
+		c.response.SetConnectionClose() // refused before it was read, and the status says why
+		return nil
+	case broke != nil:
+		return broke
+	case err != nil:
 		return err
 	}
 	if c.in.Buffered() > 0 {

@@ -237,6 +237,30 @@ func TestInterimResponses(t *testing.T) {
 	require.Equal(t, "v", string(reply.Value))
 }
 
+// TestABodyThatIsRefusedUnread has the server's status, whether or not it ends the connection while the body is being sent.
+func TestABodyThatIsRefusedUnread(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() { // ends with the listener
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 100))
+			_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\n\r\nno")
+			_ = conn.Close() // resets the connection: there are bytes that were not read
+		}
+	}()
+	s := open(t, l.Addr().String(), Driver{}.NewConfig().(*Config))
+	for _, size := range []int{1 << 10, 64 << 20} {
+		reply, err := do(t, s, &driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: size}})
+		require.NoError(t, err)
+		require.Equal(t, "status 413 Request Entity Too Large", string(reply.Message))
+	}
+}
+
 // TestServerThatCloses announces it with a response: the next request uses a new connection, and none fails.
 func TestServerThatCloses(t *testing.T) {
 	s := servertest.Nginx(t, 3, nil)
