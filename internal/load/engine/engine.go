@@ -386,7 +386,7 @@ func stride(still int64) int64 {
 
 func (c *collector) snapshot(joint measure.Interval) {
 	c.totals.Merge(joint.Delta)
-	if err := c.policy.Watch(time.Duration(joint.To - c.begin)); err != nil && c.err == nil {
+	if err := c.policy.Watch(time.Duration(joint.To-c.begin), heldBytes); err != nil && c.err == nil {
 		c.err = err
 		c.end()
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
@@ -253,10 +254,18 @@ func (p *Policy) Check(n Need) error {
 // late is how much longer than allowed a step may last, since it waits for ops that started in time.
 const late = 2 * time.Second
 
-// Watch returns an error if a step has lasted longer than the policy allows.
-func (p *Policy) Watch(lasts time.Duration) error {
-	if p == nil || p.Duration <= 0 || lasts <= p.Duration+late {
-		return nil
+// Watch returns an error if a step has lasted longer than the policy allows, or holds more than nine tenths of its memory. held returns how many bytes
+// the process holds, garbage included only if they are at most as many as it is given.
+func (p *Policy) Watch(lasts time.Duration, held func(most int64) int64) error {
+	switch {
+	case p == nil:
+	case p.Duration > 0 && lasts > p.Duration+late:
+		return fmt.Errorf("this worker's policy: duration: the load was not over after %v: it has ended", p.Duration)
+	case p.Memory > 0:
+		if n := held(p.Memory / 10 * 9); n > p.Memory/10*9 {
+			return fmt.Errorf("this worker's policy: memory: the process holds %s, more than nine tenths of %s: the load has ended",
+				quantity.Bytes(n), dialect.SizeText(p.Memory))
+		}
 	}
-	return fmt.Errorf("this worker's policy: duration: the load was not over after %v: it has ended", p.Duration)
+	return nil
 }

@@ -204,10 +204,14 @@ func TestPolicyChecksNeeds(t *testing.T) {
 
 func TestPolicyWatches(t *testing.T) {
 	p := parse(t, whole)
-	require.NoError(t, p.Watch(90*time.Minute+2*time.Second))
-	require.ErrorContains(t, p.Watch(90*time.Minute+3*time.Second), "duration: the load was not over after 1h30m0s")
-	require.NoError(t, (*policy.Policy)(nil).Watch(time.Hour))
-	require.NoError(t, parse(t, "targets = []").Watch(time.Hour))
+	held := func(n int64) func(int64) int64 { return func(int64) int64 { return n } }
+	require.NoError(t, p.Watch(90*time.Minute+2*time.Second, held(0)))
+	require.ErrorContains(t, p.Watch(90*time.Minute+3*time.Second, held(0)), "duration: the load was not over after 1h30m0s")
+	require.NoError(t, (*policy.Policy)(nil).Watch(time.Hour, held(1<<60)))
+	require.NoError(t, parse(t, "targets = []").Watch(time.Hour, held(1<<60)))
+	p = parse(t, "targets = []\nmemory = \"10MB\"")
+	require.NoError(t, p.Watch(time.Hour, held(9_000_000)))
+	require.EqualError(t, p.Watch(time.Hour, held(9_000_001)), "this worker's policy: memory: the process holds 9.00 MB, more than nine tenths of 10MB: the load has ended")
 }
 
 // Whatever is taken from a bucket, and given back, it is at most the rate times the time and a second; and a bucket that is asked often gives all of it.
