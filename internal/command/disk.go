@@ -135,7 +135,13 @@ func (d *disk) unknown(r *run.Run) string {
 	case !d.place.Keeps():
 		return fmt.Sprintf("as far as can be seen, what is synced on %s does not survive a power loss: name a directory on the disk itself", d.place)
 	case r.Verdict.Validity == run.Invalid:
-		return "its figures are invalid: " + r.Verdict.Reasons[0]
+		why := r.Verdict.Reasons[0]
+		if ph := r.Phase["reserved"]; ph != nil { // the one that counts
+			if i := slices.IndexFunc(ph.Reasons, func(is run.Reason) bool { return is.Validity == run.Invalid }); i >= 0 {
+				why = ph.Reasons[i].Text
+			}
+		}
+		return "its figures are invalid: " + why
 	}
 	return ""
 }

@@ -1,7 +1,10 @@
 package command_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // Where a log's files would be, disk says how long a sync takes and whether that meets the objective. It leaves nothing there.
@@ -55,6 +59,59 @@ func TestDiskInMemory(t *testing.T) {
 	p := start(t, command(t, "disk", dir, "--budget", "4s", "--size", "8MiB", "--slo", "p50=10s", "--progress", "none"))
 	require.Equal(t, exit.Invalid, p.wait(time.Minute), "%s", &p.stderr)
 	require.Regexp(t, `Whether it meets p50 <= 10s, with reserved blocks is not known: .*on tmpfs.* does not survive a power loss: name a directory on the disk`, p.stdout.String())
+}
+
+// On an overlay the upper directory's file system counts, and where that is not to be found, nothing is known.
+func TestDiskOnAnOverlay(t *testing.T) {
+	for says, hide := range map[string]bool{"overlay over tmpfs": false, "overlay": true} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			memory, over := mount(t, "128m"), t.TempDir()
+			for _, name := range []string{"lower", "upper", "work"} {
+				require.NoError(t, os.Mkdir(filepath.Join(memory, name), 0o700))
+			}
+			options := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", memory)
+			servertest.Require(t, "mount", syscall.Mount("overlay", over, "overlay", 0, options))
+			t.Cleanup(func() { require.NoError(t, syscall.Unmount(over, syscall.MNT_DETACH)) })
+			if hide {
+				require.NoError(t, syscall.Mount("tmpfs", memory, "tmpfs", 0, "size=1m"))
+				t.Cleanup(func() { require.NoError(t, syscall.Unmount(memory, syscall.MNT_DETACH)) })
+			}
+			p := start(t, command(t, "disk", over, "--budget", "4s", "--size", "8MiB", "--slo", "p50=10s", "--progress", "none"))
+			require.Equal(t, exit.Invalid, p.wait(time.Minute), "%s", &p.stderr)
+			require.Contains(t, p.stdout.String(), "is not known: as far as can be seen, what is synced on "+says+" does not survive a power loss")
+		})
+	}
+}
+
+// A disk that loses writes meets nothing either.
+func TestDiskThatLosesWrites(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, command(t, "disk", dir, "--budget", "4s", "--size", "8MiB", "--slo", "p50=10s", "--progress", "none"))
+	ended := make(chan struct{})
+	var losing sync.WaitGroup
+	losing.Go(func() {
+		for nothing := make([]byte, 64<<10); ; {
+			logs, _ := filepath.Glob(filepath.Join(dir, "loadgen-disk", "reserved*.pmlog"))
+			for _, path := range logs {
+				if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // it comes and goes
+					_, _ = f.WriteAt(nothing, 0)
+					_ = f.Close()
+				}
+			}
+			select {
+			case <-ended:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	code := p.wait(time.Minute)
+	close(ended)
+	losing.Wait()
+	require.Equal(t, exit.Invalid, code, "%s", &p.stderr)
+	require.Regexp(t, `Whether it meets p50 <= 10s, with reserved blocks is not known: .*acknowledged`, p.stdout.String())
 }
 
 // Where it cannot begin, the reason is all it says.
