@@ -4,12 +4,14 @@ import (
 	"context"
 	"math"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -20,6 +22,10 @@ type Collector struct {
 	workers func() []worker.Status // nil if this process is a worker
 	latest  atomic.Pointer[shown]
 	scrapes scrapes
+
+	mu   sync.Mutex
+	own  *measure.Totals // of the latest view, which no scrape has seen yet, and which its feed may change
+	flat measure.Totals  // scratch of add
 }
 
 // shown is a view that no longer changes.
@@ -41,9 +47,24 @@ func (c *Collector) Registry() *prometheus.Registry {
 	return registry
 }
 
-// Set makes later scrapes show v. It copies the slices of v, which may then change; the Totals in v must not.
+// Set makes later scrapes show v. It copies the slices of v, which may then change; the Totals in v must not, except by add.
 func (c *Collector) Set(v View) {
 	c.latest.Store(&shown{View: v.frozen()})
+}
+
+// add adds what was counted to one of the latest view's Totals, or to new ones if a scrape may be reading those. It drops bins, which no metric uses,
+// and with them the origin, which differs between the steps of a phase.
+func (c *Collector) add(to **measure.Totals, delta *measure.Totals) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if *to == nil || c.own != *to {
+		c.own = new(measure.Totals)
+		if *to != nil {
+			c.own.Merge(*to)
+		}
+		*to = c.own
+	}
+	c.own.Merge(delta.WithoutBinsIn(&c.flat))
 }
 
 // AwaitScrape waits until every scraper whose connection is still open has fetched the latest view, and so has the most recent scraper, if there was
@@ -67,7 +88,11 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	if latest := c.latest.Load(); latest != nil {
+	c.mu.Lock()
+	latest := c.latest.Load()
+	c.own = nil
+	c.mu.Unlock()
+	if latest != nil {
 		c.collect(latest.View, func(m *metric) { ch <- m })
 	}
 }

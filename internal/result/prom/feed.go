@@ -102,9 +102,9 @@ func (f *Feed) Add(delta *measure.Totals, to int64) {
 		return
 	}
 	if f.step.Kind == worker.Setup {
-		f.phase.Setup = sum(f.phase.Setup, delta)
+		f.collector.add(&f.phase.Setup, delta)
 	} else {
-		f.phase.Load = sum(f.phase.Load, delta)
+		f.collector.add(&f.phase.Load, delta)
 	}
 	if delta.Origin > 0 {
 		f.phase.Offered = f.share * f.steps * f.step.Shape.At(time.Duration(to-delta.Origin))
@@ -154,15 +154,4 @@ func (f *Feed) End(v run.Verdict, asserts []run.AssertResult) {
 		f.view.Asserts[i].OK = a.OK
 	}
 	f.collector.Set(f.view)
-}
-
-// sum returns new Totals, since a collector's must not change. It drops bins, which no metric uses, and with them the origin, which differs between
-// the steps of a phase.
-func sum(so, delta *measure.Totals) *measure.Totals {
-	total := new(measure.Totals)
-	if so != nil {
-		total.Merge(so)
-	}
-	total.Merge(delta.WithoutBins())
-	return total
 }

@@ -1,6 +1,7 @@
 package prom_test
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -153,4 +155,31 @@ func TestOfferedIsOfOps(t *testing.T) {
 	f.Add(d, origin+1e9)
 	offered := value(t, gather(t, c)["loadgen_phase_offered_ops_per_second"], "phase=mixed")
 	require.InDelta(t, 2000*(1*1+3*2)/4, offered, 1e-9, "a quarter of the scenarios is a get or a put, the others are both")
+}
+
+// TestAPageThatNobodyReadsLeavesLittle: /metrics and the live page's charts take at most 1 MB a minute, since the collector is off.
+func TestAPageThatNobodyReadsLeavesLittle(t *testing.T) {
+	p := parse(t, samplePlan)
+	f, charts := prom.NewFeed(with(), "r", p), timeline.Live(p.Words())
+	f.Begin(worker.Step{Phase: "mixed", Kind: worker.Load})
+	const minutes = 10
+	var spent, before, after runtime.MemStats
+	var b []byte
+	for second := range int64(60 * minutes) {
+		s := measure.Snapshot{From: second * 1e9, To: (second + 1) * 1e9, Delta: *measure.NewTotals(0, 1)}
+		for op := range int64(50) {
+			due := s.From + op*20e6
+			s.Delta.AddDue(driver.Get)
+			s.Delta.Record(&measure.Sample{Verb: driver.Get, Due: due, Start: due, End: due + 100e3*(1+op)})
+		}
+		s.Running.Add(&s.Delta)
+		b, _ = s.AppendBinary(b[:0])
+		runtime.ReadMemStats(&before)
+		f.Add(&s.Delta, s.To)
+		f.Judge(run.Verdict{})
+		require.NoError(t, charts.Add(b))
+		runtime.ReadMemStats(&after)
+		spent.TotalAlloc += after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, spent.TotalAlloc, uint64(minutes*1_000_000))
 }
