@@ -125,15 +125,18 @@ func verifiedRun(known *drivers.Set, root, id string, r *run.Run) (check, error)
 
 // differing returns an error if two results differ: the kept one, and the one that was made again.
 func differing(what string, there, again any) error {
-	list, err := rundir.Differences(there, again)
-	if err != nil || len(list) == 0 {
-		return err
+	list := rundir.Differences(there, again)
+	n, least := len(list), ""
+	switch n {
+	case 0:
+		return nil
+	case rundir.MostDifferences:
+		least = "at least "
 	}
-	n := len(list)
 	if n > mostDifferences {
 		list = append(list[:mostDifferences], fmt.Sprintf("and %d more", n-mostDifferences))
 	}
-	return fmt.Errorf("%s does not follow from what was kept of the run: %s:\n  %s", what, quantity.Count(n, "difference"), strings.Join(list, "\n  "))
+	return fmt.Errorf("%s does not follow from what was kept of the run: %s%s:\n  %s", what, least, quantity.Count(n, "difference"), strings.Join(list, "\n  "))
 }
 
 // sameSamples compares the single ops of a run's file with those of its snapshots.
