@@ -170,7 +170,10 @@ func (p *phase) looks(r *recount, c *servers.Counts, t *plan.Target, at *run.Tar
 			r.why = why
 			continue
 		}
-		facts := map[string]map[string]string{e: maps.Clone(p.counts.Servers[t.Name][e])}
+		facts := map[string]map[string]string{}
+		if is := p.counts.Servers[t.Name][e]; is != nil { // the workers know who it is
+			facts[e] = maps.Clone(is)
+		}
 		for _, probe := range []*run.Probe{seen.first, seen.last} {
 			worker.MergeServers(facts, map[string]map[string]string{e: probe.Is}, "")
 		}
