@@ -44,10 +44,12 @@ func (Driver) Dial(ctx context.Context, link driver.Link) (driver.Session, error
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{link.Endpoint}, Logger: zap.NewNop(), MaxUnaryRetries: 1,
 		DialTimeout: wait,
-		DialOptions: []grpc.DialOption{grpc.WithBlock(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithBlock(),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 				return link.Dial(ctx)
-			}), grpc.WithReturnConnectionError()},
+			}), grpc.WithReturnConnectionError(),
+		},
 	})
 	if err != nil {
 		return nil, err

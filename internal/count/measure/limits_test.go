@@ -30,11 +30,14 @@ func TestCheckWithin(t *testing.T) {
 			lengthen(&s.Delta.step(Step{0, 1}).Acks, 4)
 			s.Delta.step(Step{0, 1}).Acks[3].Record(1)
 		}, "of an op, step 2 of scenario 1, and"},
-		"an answer of a scenario": {func(s *Snapshot, _ *Limits) { lengthen(&s.Delta.scenario(0).Acks, 4); s.Delta.scenario(0).Acks[3].Record(1) }, "of an op, scenario 1, and"},
-		"a scenario":              {func(s *Snapshot, _ *Limits) { s.Delta.AddScenario(1) }, "snapshot 7 counts scenario 2, and its step has 1"},
-		"a step":                  {func(s *Snapshot, _ *Limits) { s.Delta.AddStep(Step{0, 2}) }, "snapshot 7 counts step 3 of scenario 1, which has 2"},
-		"ordinals":                {func(_ *Snapshot, l *Limits) { l.Growth = false }, "snapshot 7 counts put by ordinal, and its step does not"},
-		"samples":                 {func(_ *Snapshot, l *Limits) { l.Samples = 3 }, "snapshot 7 has up to 4 samples, and its step wants at most 3"},
+		"an answer of a scenario": {func(s *Snapshot, _ *Limits) {
+			lengthen(&s.Delta.scenario(0).Acks, 4)
+			s.Delta.scenario(0).Acks[3].Record(1)
+		}, "of an op, scenario 1, and"},
+		"a scenario": {func(s *Snapshot, _ *Limits) { s.Delta.AddScenario(1) }, "snapshot 7 counts scenario 2, and its step has 1"},
+		"a step":     {func(s *Snapshot, _ *Limits) { s.Delta.AddStep(Step{0, 2}) }, "snapshot 7 counts step 3 of scenario 1, which has 2"},
+		"ordinals":   {func(_ *Snapshot, l *Limits) { l.Growth = false }, "snapshot 7 counts put by ordinal, and its step does not"},
+		"samples":    {func(_ *Snapshot, l *Limits) { l.Samples = 3 }, "snapshot 7 has up to 4 samples, and its step wants at most 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, l := &Snapshot{SeqFirst: 7}, *limits

@@ -120,7 +120,7 @@ func TestSnapshotThatDoesNotFollow(t *testing.T) {
 				kinds[measure.MaxKinds].Service.Record(1)
 				s.Delta.Ops[driver.Put].Kinds = kinds
 			},
-			"kinds of an op",
+			"9 kinds",
 		},
 		"another op": {
 			func(_, s *measure.Snapshot) { s.Delta.AddDue(driver.Get) },

@@ -156,7 +156,7 @@ func (z queues) search(r *rand.Rand, budget float64) ([]Try, Found) {
 // TestSearchesCoverTheTruth searches simulated servers whose largest rate is known. The two whose speed changes from level to level beyond what a search
 // can average out are covered less often, on the safe side. LOADGEN_TEST_SEARCHES searches all servers so many times.
 func TestSearchesCoverTheTruth(t *testing.T) {
-	const times = 20
+	const times = 60
 	all, _ := strconv.Atoi(os.Getenv("LOADGEN_TEST_SEARCHES"))
 	two := func(r *rand.Rand) float64 { return math.Pow(1.1, float64(r.IntN(2))-0.5) }
 	servers := []queues{
