@@ -289,9 +289,9 @@ func TestLogsCross(t *testing.T) {
 	counted := measure.NewTotals(0, 1)
 	counted.Ack(driver.Put, measure.MaxAcks+1, 1)
 	_, err = encodeFinal(&worker.Final{Totals: counted}, nil)
-	require.ErrorContains(t, err, "acks of an op")
+	require.ErrorContains(t, err, "256 acks")
 	_, err = encodeSnapshot(&measure.Snapshot{Delta: *counted})
-	require.ErrorContains(t, err, "acks of an op")
+	require.ErrorContains(t, err, "256 acks")
 }
 
 // TestErrorsCross: a failure is an error at the other end, whatever its text, and a success is none.

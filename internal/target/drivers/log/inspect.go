@@ -323,9 +323,9 @@ func (c *Contents) entries(next func() ([]byte, error)) error {
 		}
 		s := sessions[key{id, m.session()}]
 		if s == nil {
-			s = &SessionEntries{Session: m.session(), Lowest: m.number()}
-			if c.Reused() {
-				s.Highest = m.number() - 1
+			s = &SessionEntries{Session: m.session(), Lowest: m.number(), Highest: m.number() - 1}
+			if c.Layout == layoutChannel && !c.Reused() {
+				s.Highest = 0 // the first entry is there, and no checksum guards its number
 			}
 			sessions[key{id, m.session()}], e.Sessions = s, append(e.Sessions, s)
 		}
