@@ -77,7 +77,7 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 		require.Equal(t, exit.Invalid, r.ExitCode, doubts(gets))
 		require.Contains(t, doubts(gets), "invalid: the generator's loop waited ")
 		require.Equal(t, run.Invalid, gets.ValidityOf("op.get.response.p99"))
-		require.Regexp(t, `! .*\[run_queue\]\n +the generator's loop waited `, open.stdout.String())
+		require.Regexp(t, `! .*: the generator's loop waited .*\[run_queue\]`, open.stdout.String())
 
 		closed = begin(t, denseLoad, "-var", nodes(node.addr), "-var", "duration=2s")
 		gets = closed.result(60 * time.Second).Phase["gets"]
