@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +31,7 @@ var (
 // TestGuides types what guides have in blocks of sh, on servers at other ports and for shorter times. A whole plan in the page is first.hcl.
 func TestGuides(t *testing.T) {
 	t.Parallel()
-	for page, served := range map[string]bool{"first-run.md": true, "capacity.md": true, "faster.md": false, "first-plan.md": true, "runs.md": true} {
+	for page, served := range map[string]bool{"first-run.md": true, "capacity.md": true, "faster.md": false, "first-plan.md": true, "runs.md": true, "replay.md": true} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
@@ -55,6 +56,11 @@ func TestGuides(t *testing.T) {
 			require.NoError(t, err)
 			_, second, err := net.SplitHostPort(renewed.Addr)
 			require.NoError(t, err)
+			others := strings.NewReplacer()
+			if page == "replay.md" { // which is about a server with clients
+				clients(t, old.Addr)
+				others = strings.NewReplacer("127.0.0.1:6381", servertest.Redis(t), "127.0.0.1:6382", servertest.Redis(t), "--for 60s", "--for 1s")
+			}
 			name, env := program(t)
 			path, err := exec.LookPath(name)
 			require.NoError(t, err)
@@ -62,11 +68,27 @@ func TestGuides(t *testing.T) {
 			sh := exec.Command("sh", "-e", "-c", strings.NewReplacer(
 				"6379", first, "6380", second, "duration=5s", "duration=300ms", "--duration 5s", "--duration 300ms", "duration=2s", "duration=200ms",
 				"duration=1s", "duration=200ms", "--duration 1s", "--duration 300ms", "--budget 2m", "--budget 5s", "loadgen capacity 127.0.0.1:6379\n", "loadgen capacity 127.0.0.1:"+first+" --budget 5s\n",
-			).Replace(script.String()))
+			).Replace(others.Replace(script.String())))
 			sh.Dir = work
 			sh.Env = append(append(os.Environ(), "HOME="+work, "XDG_STATE_HOME="+t.TempDir(), "PATH="+bin+":"+os.Getenv("PATH")), env...)
 			out, err := sh.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		})
 	}
+}
+
+// clients sets and gets at a server until the test ends.
+func clients(t *testing.T, addr string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() { // ends with the connection
+		for {
+			if _, err := conn.Write([]byte("SET walk 1\r\nGET walk\r\n")); err != nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
 }
