@@ -306,8 +306,9 @@ func (c *conn) write(b []byte) error {
 	if err := c.socket.SetWriteDeadline(time.Now().Add(c.node.writeTimeout)); err != nil {
 		return err
 	}
+	c.node.sent.Add(uint64(len(b))) // before the client can have read them and ask for the count
 	n, err := c.socket.Write(b)
-	c.node.sent.Add(uint64(n))
+	c.node.sent.Add(-uint64(len(b) - n))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.node.faults.slow.Add(1)
 	}
