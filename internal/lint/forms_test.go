@@ -66,7 +66,6 @@ func goroutines(m *module) []string {
 			"internal/fleet/coord":        "a goroutine for each worker",
 			"internal/load/engine":        "event loops and blocking sessions",
 			"internal/fleet/runner":       "what ends a run early, a worker that is a child, and waiting for those that come",
-			"internal/target/adapter":     "a goroutine for each connection, and one that writes while replies are read",
 			"internal/target/observe":     "a goroutine for each server that is asked",
 			"internal/result/prom":        "the server of a page",
 			"internal/result/push":        "what is pushed regularly",

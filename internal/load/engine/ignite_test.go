@@ -40,7 +40,7 @@ func TestRealIgnite(t *testing.T) {
 	for _, executor := range []string{plan.EventLoop, plan.Blocking} {
 		t.Run("conforms on "+executor, func(t *testing.T) {
 			drivertest.Run(t, drivertest.Suite{
-				Driver: d, Config: items, Dial: dial, Unordered: true,
+				Driver: d, Config: items, Dial: dial, Unordered: true, UTF8Keys: true,
 				Open: func(t testing.TB) drivertest.Executor { return overExecutor(t, d, items, nodes.Addr, executor, nil) },
 			})
 		})
@@ -48,7 +48,7 @@ func TestRealIgnite(t *testing.T) {
 	t.Run("a user over TLS", func(t *testing.T) {
 		secure := func() (net.Conn, error) { return tls.Dial("tcp", nodes.Secure, authority.Client()) }
 		user := &ignite.Config{CacheName: "items", User: "ignite", Password: &driver.Secret{Name: "P"}}
-		drivertest.Run(t, drivertest.Suite{Driver: d, Config: user, Secrets: password, Dial: secure, Unordered: true})
+		drivertest.Run(t, drivertest.Suite{Driver: d, Config: user, Secrets: password, Dial: secure, Unordered: true, UTF8Keys: true})
 		conn, err := secure()
 		require.NoError(t, err)
 		defer conn.Close()

@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/target/behaviour"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -21,10 +22,8 @@ const (
 	within     = 4 * time.Second // for all checks: an adapter that is silent fails the one at hand
 	floorTime  = 500 * time.Millisecond
 	mostPings  = 1000
-	mostReply  = 4 << 20 // bytes that are read for one reply
-	neighbours = 16      // connections that are used at once
-	rounds     = 20      // of each of them
-	piped      = 64      // requests that are sent before a reply is read
+	neighbours = 16 // connections that are used at once
+	rounds     = 8  // of requests over them
 )
 
 // Finding is the outcome of one check.
@@ -51,9 +50,13 @@ type checker struct {
 	ctx    context.Context
 	dial   func(context.Context) (net.Conn, error)
 	prefix string
+	keys   [][]byte // that were put
+}
 
-	mu   sync.Mutex
-	keys [][]byte // that were put
+// check is a check, and what to do about a fault.
+type check struct {
+	name, remedy string
+	run          func() error
 }
 
 // Check checks the server that dial connects to, and deletes the keys that it put there: their names begin with prefix. It returns an error if the server
@@ -62,419 +65,207 @@ func Check(ctx context.Context, dial func(context.Context) (net.Conn, error), pr
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	c := &checker{ctx: ctx, dial: dial, prefix: prefix}
-	l, err := c.open()
-	if err != nil {
+	if err := c.over(func(l *behaviour.Conn) error {
+		if raw, err := say(l, "DBSIZE"); err == nil && !shared && raw[0] == ':' && !bytes.HasPrefix(raw, []byte(":0\r")) {
+			return ErrOccupied
+		}
+		return nil
+	}); err != nil {
 		return nil, err
-	}
-	defer l.Close()
-	if raw, err := l.raw("DBSIZE"); err == nil && !shared && raw[0] == ':' && !bytes.HasPrefix(raw, []byte(":0\r")) {
-		return nil, ErrOccupied
 	}
 	r := &Report{}
 	defer c.tidy()
-	for _, k := range []struct {
-		what, remedy string
-		check        func() error
-	}{
-		{"answers PING", "answer +PONG", c.ping},
-		{"an unknown command is an error", "answer -ERR and a text to a command that you do not know, and read on", c.unknown},
-		{"a key that is not there", `answer "$-1" to GET, and ":0" to DEL`, c.missing},
-		{"values of all sizes and bytes", "store a value as the bytes that came, as many as its length says; an empty one is a value, too", c.values},
-		{"an overwrite counts", "let SET replace what is there: an upsert, not an insert", c.overwrite},
-		{"a delete counts", `let DEL answer ":1" if the key was there, and remove it`, c.delete},
-		{"keys are bytes", "take a key as the bytes that came: not as text, not in another case, not cut", c.names},
-		{"replies keep the order of requests", "answer requests of a connection in the order in which they came", c.order},
-		{"requests come in pieces", "read on until a request is whole: it may come in many reads, and several may come in one", c.pieces},
-		{"connections do not share state", "let each connection have its own buffers and its own client", c.connections},
-		{"INFO is answered", `answer a bulk string of lines NAME:VALUE, or -ERR`, c.info},
-	} {
-		err := k.check()
-		r.Findings = append(r.Findings, Finding{k.what, err, k.remedy})
-		var lost *lostError
-		if errors.As(err, &lost) {
+	for _, k := range c.checks() {
+		err := k.run()
+		r.Findings = append(r.Findings, Finding{k.name, err, k.remedy})
+		if lost(err) {
 			return r, nil // what follows would only say the same
 		}
 	}
-	if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Err != nil }) {
-		r.P50, r.P99, err = c.floor()
+	if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Err != nil }) {
+		return r, nil
 	}
-	return r, err
+	return r, c.over(r.floor)
 }
 
-// lostError is the loss of a connection.
-type lostError struct{ error }
-
-// line is a connection to the server.
-type line struct {
-	net.Conn
-	codec driver.Codec
-	in    []byte
+func (c *checker) checks() []check {
+	all := []check{
+		{"answers PING", "answer +PONG", c.says("PING", "+PONG\r\n", "$4\r\nPONG\r\n")},
+		{"an unknown command is an error", "answer -ERR and a text to a command that you do not know, and read on", c.unknown},
+	}
+	store := behaviour.Checks(behaviour.Rules{MaxKey: 250}, c.key)
+	for _, k := range store {
+		all = append(all, check{k.Name, k.Remedy, func() error { return c.over(func(l *behaviour.Conn) error { return k.Make(l.Do) }) }})
+	}
+	return append(all,
+		check{"requests come in pieces", "read on until a request is whole: it may come in many reads, and several may come in one", func() error {
+			return c.over(func(l *behaviour.Conn) error {
+				l.Conn = dribble{l.Conn}
+				return store[behaviour.Delete].Make(l.Do)
+			})
+		}},
+		check{"connections do not share state", "let each connection have its own buffers and its own client", func() error { return c.apart(nil) }},
+		check{"INFO is answered", `answer a bulk string of lines NAME:VALUE, or -ERR`, c.says("INFO", "$", "-")},
+	)
 }
 
-func (c *checker) open() (*line, error) {
+// over calls f with a fresh connection.
+func (c *checker) over(f func(*behaviour.Conn) error) error {
 	conn, err := c.dial(c.ctx)
 	if err != nil {
-		return nil, &lostError{err}
+		return err
 	}
+	defer conn.Close()
 	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
 	deadline, _ := c.ctx.Deadline()
 	if err := errors.Join(err, conn.SetDeadline(deadline)); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return err
 	}
-	return &line{Conn: conn, codec: codec}, nil
+	return f(&behaviour.Conn{Conn: conn, Codec: resp2{codec}})
 }
 
-// more reads more bytes.
-func (l *line) more() error {
-	if len(l.in) > mostReply {
-		return fmt.Errorf("a reply goes on after %d bytes, and begins %.40q", mostReply, l.in)
-	}
-	l.in = slices.Grow(l.in, 1<<16)
-	n, err := l.Read(l.in[len(l.in):cap(l.in)])
-	if l.in = l.in[:len(l.in)+n]; err == nil {
-		return nil
-	}
-	return &lostError{fmt.Errorf("no whole reply came, only %.40q: %w", l.in, err)}
+// lost reports whether a connection was lost, or was silent for too long.
+func lost(err error) bool {
+	var network *net.OpError
+	return errors.Is(err, io.EOF) || errors.As(err, &network)
 }
 
-// raw sends a command of one word and returns its reply as it came: a line, and what a bulk string's length announces.
-func (l *line) raw(command string) ([]byte, error) {
+// resp2 refuses RESP3.
+type resp2 struct{ driver.Codec }
+
+func (c resp2) Parse(b []byte, v driver.Verb, r *driver.Reply) (int, error) {
+	if len(b) > 0 && bytes.IndexByte([]byte("_#,(!=%~>|"), b[0]) >= 0 {
+		return 0, fmt.Errorf("%.20q is RESP3, which was not asked for", b)
+	}
+	return c.Codec.Parse(b, v, r)
+}
+
+// dribble sends each byte by itself.
+type dribble struct{ net.Conn }
+
+func (d dribble) Write(b []byte) (int, error) {
+	for i := range b {
+		if _, err := d.Conn.Write(b[i : i+1]); err != nil {
+			return i, err
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+	return len(b), nil
+}
+
+// say sends a command of one word and returns its reply as it came: a line, and what a bulk string's length announces.
+func say(l *behaviour.Conn, command string) ([]byte, error) {
 	if _, err := fmt.Fprintf(l, "*1\r\n$%d\r\n%s\r\n", len(command), command); err != nil {
-		return nil, &lostError{err}
+		return nil, err
 	}
-	for {
-		end := bytes.Index(l.in, []byte("\r\n"))
-		if end == 0 {
-			return nil, fmt.Errorf("%s: the reply begins with an empty line", command)
+	return l.Take(func(b []byte) (int, error) {
+		size := bytes.Index(b, []byte("\r\n")) + len("\r\n")
+		if size < len("\r\n") {
+			return 0, nil
 		}
-		if end > 0 {
-			size := end + 2
-			if n, err := strconv.Atoi(string(l.in[1:end])); l.in[0] == '$' && err == nil && n >= 0 {
-				size += min(n, mostReply) + 2
+		if size == len("\r\n") {
+			return 0, fmt.Errorf("the reply to %s begins with an empty line", command)
+		}
+		if n, err := strconv.ParseUint(string(b[1:size-2]), 10, 32); b[0] == '$' && err == nil {
+			size += int(n) + len("\r\n")
+		}
+		if size > len(b) {
+			size = 0
+		}
+		return size, nil
+	})
+}
+
+// says is a check that the reply to a command begins in one of the given ways.
+func (c *checker) says(command string, begins ...string) func() error {
+	return func() error {
+		return c.over(func(l *behaviour.Conn) error {
+			raw, err := say(l, command)
+			if err == nil && !slices.ContainsFunc(begins, func(s string) bool { return bytes.HasPrefix(raw, []byte(s)) }) {
+				err = fmt.Errorf("the reply is %.40q", raw)
 			}
-			if len(l.in) >= size {
-				reply := l.in[:size]
-				l.in = l.in[size:]
-				return reply, nil
-			}
-		}
-		if err := l.more(); err != nil {
-			return nil, fmt.Errorf("%s: %w", command, err)
-		}
+			return err
+		})
 	}
 }
 
-// do sends requests and returns their replies, once each has come whole.
-func (l *line) do(reqs ...driver.Request) ([]driver.Reply, error) {
-	var out []byte
-	for i := range reqs {
-		out = l.codec.AppendRequest(out, &reqs[i])
-	}
-	sent := make(chan error, 1)
-	go func() { _, err := l.Write(out); sent <- err }() // the server may answer before it reads on
-	var replies []driver.Reply
-	var fault error
-	for i := range reqs {
-		r, err := l.reply(reqs[i].Verb)
-		if err != nil {
-			fault = fmt.Errorf("reply %d of %d, to a %s: %w", i+1, len(reqs), reqs[i].Verb, err)
-			_ = l.Close() // ends the write, too
-			break
+func (c *checker) unknown() error {
+	return c.over(func(l *behaviour.Conn) error {
+		raw, err := say(l, "LOADGEN.UNKNOWN")
+		if err == nil && raw[0] != '-' {
+			err = fmt.Errorf("the reply is %.40q", raw)
 		}
-		replies = append(replies, r)
-	}
-	if err := <-sent; err != nil && fault == nil {
-		fault = &lostError{err}
-	}
-	return replies, fault
-}
-
-// reply reads one reply.
-func (l *line) reply(v driver.Verb) (driver.Reply, error) {
-	for {
-		if len(l.in) > 0 && bytes.IndexByte([]byte("_#,(!=%~>|"), l.in[0]) >= 0 {
-			return driver.Reply{}, fmt.Errorf("%.20q is RESP3, which was not asked for", l.in)
+		if err == nil {
+			_, err = say(l, "PING")
 		}
-		var r driver.Reply
-		n, err := l.codec.Parse(l.in, v, &r)
-		if err != nil {
-			return r, err
+		if lost(err) && c.ctx.Err() == nil {
+			return fmt.Errorf("it costs the connection: %v", err)
 		}
-		if n > 0 {
-			r.Value, r.Message, l.in = slices.Clone(r.Value), slices.Clone(r.Message), l.in[n:]
-			return r, nil
-		}
-		if err := l.more(); err != nil {
-			return r, err
-		}
-	}
+		return err
+	})
 }
 
 // key returns a key of the check's own, which will be deleted.
 func (c *checker) key(name string) []byte {
-	k := append([]byte(c.prefix), name...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keys = append(c.keys, k)
-	return k
+	c.keys = append(c.keys, append([]byte(c.prefix), name...))
+	return c.keys[len(c.keys)-1]
 }
 
-func get(key []byte) driver.Request { return driver.Request{Verb: driver.Get, Key: key} }
-func del(key []byte) driver.Request { return driver.Request{Verb: driver.Delete, Key: key} }
-func put(key []byte, v driver.Value) driver.Request {
-	return driver.Request{Verb: driver.Put, Key: key, Value: &v}
-}
-
-// wanted is what a reply must be.
-type wanted struct {
-	outcome driver.Outcome
-	value   *driver.Value // of a get; nil for any
-}
-
-// talk sends requests over a fresh connection and compares the replies.
-func (c *checker) talk(reqs []driver.Request, want []wanted) error {
-	l, err := c.open()
-	if err != nil {
-		return err
+// apart has connections carry out requests at the same time.
+func (c *checker) apart(lines []*behaviour.Conn) error {
+	if len(lines) < neighbours {
+		return c.over(func(l *behaviour.Conn) error { return c.apart(append(lines, l)) })
 	}
-	defer l.Close()
-	return l.talk(reqs, want)
-}
-
-func (l *line) talk(reqs []driver.Request, want []wanted) error {
-	replies, err := l.do(reqs...)
-	if err != nil {
-		return err
-	}
-	for i, r := range replies {
-		switch v := want[i].value; {
-		case r.Outcome != want[i].outcome:
-			return fmt.Errorf("%s of %.40q is %s %.60q, not %s", reqs[i].Verb, reqs[i].Key, r.Outcome, r.Message, want[i].outcome)
-		case v != nil && !bytes.Equal(r.Value, v.AppendTo(nil)):
-			return fmt.Errorf("get of %.40q returns %d bytes %.30q, not the %d that were put there", reqs[i].Key, len(r.Value), r.Value, v.Size)
-		}
-	}
-	return nil
-}
-
-// script collects requests and what their replies must be.
-type script struct {
-	reqs []driver.Request
-	want []wanted
-}
-
-func (s *script) add(r driver.Request, o driver.Outcome, v *driver.Value) {
-	s.reqs, s.want = append(s.reqs, r), append(s.want, wanted{o, v})
-}
-
-// kept puts a value and gets it.
-func (s *script) kept(key []byte, v driver.Value) {
-	s.add(put(key, v), driver.OK, nil)
-	s.add(get(key), driver.OK, &v)
-}
-
-func (c *checker) ping() error {
-	l, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	raw, err := l.raw("PING")
-	if err == nil && string(raw) != "+PONG\r\n" && string(raw) != "$4\r\nPONG\r\n" {
-		err = fmt.Errorf("the reply is %.40q", raw)
-	}
-	return err
-}
-
-func (c *checker) unknown() error {
-	l, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	raw, err := l.raw("LOADGEN.UNKNOWN")
-	if err == nil && raw[0] != '-' {
-		err = fmt.Errorf("the reply is %.40q", raw)
-	}
-	if err == nil {
-		_, err = l.raw("PING")
-	}
-	var lost *lostError
-	if errors.As(err, &lost) && c.ctx.Err() == nil {
-		return fmt.Errorf("it costs the connection: %v", err)
-	}
-	return err
-}
-
-func (c *checker) missing() error {
-	var s script
-	s.add(get(c.key("missing")), driver.Miss, nil)
-	s.add(del(c.key("missing")), driver.Miss, nil)
-	return c.talk(s.reqs, s.want)
-}
-
-func (c *checker) values() error {
-	for _, size := range []int{0, 1, driver.HeaderSize, 200, 64 << 10, 1 << 20} {
-		var s script
-		v := driver.Value{Size: size, Seed: 7}
-		if size >= driver.HeaderSize {
-			const crlf, ok, nulEnd = 0x2B0A_0D00, 0x0A0D_4B4F, 0x0A0D_444E_450A_0DFF // "\0\r\n+OK\r\n", "\xff\r\nEND\r\n"
-			v.Checked, v.Writer, v.Key, v.Version = true, crlf, ok, nulEnd
-		}
-		k := c.key("value" + strconv.Itoa(size))
-		s.kept(k, v)
-		s.add(del(k), driver.OK, nil)
-		if err := c.talk(s.reqs, s.want); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *checker) overwrite() error {
-	var s script
-	k := c.key("overwritten")
-	for _, size := range []int{200, 3, 1000, 0, 24} {
-		s.kept(k, driver.Value{Size: size, Seed: uint64(size)})
-	}
-	return c.talk(s.reqs, s.want)
-}
-
-func (c *checker) delete() error {
-	var s script
-	k := c.key("deleted")
-	s.kept(k, driver.Value{Size: 5})
-	s.add(del(k), driver.OK, nil)
-	s.add(get(k), driver.Miss, nil)
-	s.add(del(k), driver.Miss, nil)
-	return c.talk(s.reqs, s.want)
-}
-
-// names puts keys that differ only in what a careless adapter changes, each with its own value, before it gets any.
-func (c *checker) names() error {
-	long := string(bytes.Repeat([]byte("k"), 200))
-	var puts, gets script
-	for i, name := range []string{"plain", "PLAIN", "a space", "a\r\nb", "nul\x00nul", "nul", "ünïcode", "\xff", "\xfe", "$-1\r\n", long + "1", long + "2"} {
-		k, v := c.key(name), driver.Value{Size: 10 + i, Seed: uint64(i)}
-		puts.add(put(k, v), driver.OK, nil)
-		gets.add(get(k), driver.OK, &v)
-	}
-	return c.talk(append(puts.reqs, gets.reqs...), append(puts.want, gets.want...))
-}
-
-// order sends many requests before it reads a reply; each value's size says whose it is.
-func (c *checker) order() error {
-	var s script
-	for i := range piped {
-		s.kept(c.key("order"+strconv.Itoa(i)), driver.Value{Size: i, Seed: uint64(i)})
-	}
-	for i := range piped {
-		k := c.key("order" + strconv.Itoa(piped-1-i))
-		s.add(get(k), driver.OK, &driver.Value{Size: piped - 1 - i, Seed: uint64(piped - 1 - i)})
-		s.add(del(k), driver.OK, nil)
-		s.add(get(k), driver.Miss, nil)
-	}
-	return c.talk(s.reqs, s.want)
-}
-
-func (c *checker) pieces() error {
-	l, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	k, v := c.key("pieces"), driver.Value{Size: 30, Seed: 9}
-	first, second := put(k, v), get(k)
-	out := l.codec.AppendRequest(l.codec.AppendRequest(nil, &first), &second)
-	for i := range out {
-		if _, err := l.Write(out[i : i+1]); err != nil {
-			return &lostError{err}
-		}
-		time.Sleep(200 * time.Microsecond) // so that it arrives by itself
-	}
-	if _, err := l.reply(driver.Put); err != nil {
-		return err
-	}
-	if r, err := l.reply(driver.Get); err != nil || !bytes.Equal(r.Value, v.AppendTo(nil)) {
-		return errors.Join(err, fmt.Errorf("get returns %.40q, not what was put", r.Value))
-	}
-	return nil
-}
-
-// connections uses several connections at once. Each has keys of its own, and values that say which key they are of.
-func (c *checker) connections() error {
-	errs := make([]error, neighbours)
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() {
-			l, err := c.open()
-			if err != nil {
-				errs[i] = err
-				return
+	var err error
+	for n := 0; n < rounds && err == nil; n++ {
+		err = behaviour.Checks(behaviour.Rules{Unordered: true}, c.key)[behaviour.Order].Make(func(reqs ...driver.Request) ([]driver.Reply, error) {
+			shares, replies := make([][]driver.Request, len(lines)), make([]driver.Reply, len(reqs))
+			for i, r := range reqs {
+				shares[i%len(lines)] = append(shares[i%len(lines)], r)
 			}
-			defer l.Close()
-			for n := range rounds {
-				var s script
-				for j := range 4 {
-					s.kept(c.key(fmt.Sprintf("of%d.%d", i, j)), driver.Value{Size: 100 + 50*i, Seed: uint64(i)<<32 | uint64(n)<<8 | uint64(j)})
-				}
-				if errs[i] = l.talk(s.reqs, s.want); errs[i] != nil {
-					return
+			for i, l := range lines {
+				if err := l.Send(shares[i]); err != nil {
+					return nil, err
 				}
 			}
+			for i, l := range lines {
+				got, err := l.Receive(shares[i])
+				if err != nil {
+					return nil, err
+				}
+				for j := range got {
+					replies[i+j*len(lines)] = got[j]
+				}
+			}
+			return replies, nil
 		})
-	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *checker) info() error {
-	l, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	raw, err := l.raw("INFO")
-	if err == nil && raw[0] != '$' && raw[0] != '-' {
-		err = fmt.Errorf("the reply is %.40q", raw)
 	}
 	return err
 }
 
 // floor times PING on one connection.
-func (c *checker) floor() (p50, p99 time.Duration, err error) {
-	l, err := c.open()
-	if err != nil {
-		return 0, 0, err
-	}
-	defer l.Close()
+func (r *Report) floor(l *behaviour.Conn) error {
 	var took []time.Duration
 	for began := time.Now(); len(took) < mostPings && time.Since(began) < floorTime; {
 		sent := time.Now()
-		if _, err := l.raw("PING"); err != nil {
-			return 0, 0, err
+		if _, err := say(l, "PING"); err != nil {
+			return err
 		}
 		took = append(took, time.Since(sent))
 	}
 	slices.Sort(took)
-	return took[len(took)/2], took[len(took)*99/100], nil
+	r.P50, r.P99 = took[len(took)/2], took[len(took)*99/100]
+	return nil
 }
 
-// tidy deletes the keys that were put.
+// tidy deletes the keys that were put. What a faulty server does not delete has been reported.
 func (c *checker) tidy() {
-	l, err := c.open()
-	if err != nil {
-		return // nobody is there any more
-	}
-	defer l.Close()
-	var reqs []driver.Request
-	for _, k := range c.keys {
-		reqs = append(reqs, del(k))
-	}
-	_, _ = l.do(reqs...) // what a faulty server does not delete has been reported
+	_ = c.over(func(l *behaviour.Conn) error {
+		var reqs []driver.Request
+		for _, k := range c.keys {
+			reqs = append(reqs, driver.Request{Verb: driver.Delete, Key: k})
+		}
+		_, err := l.Do(reqs...)
+		return err
+	})
 }

@@ -15,13 +15,12 @@ import (
 	"fmt"
 	"net"
 	"reflect"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/target/behaviour"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
@@ -55,6 +54,8 @@ type Suite struct {
 	Unordered bool
 	// TextKeys says that keys must be printable and hold no space.
 	TextKeys bool
+	// UTF8Keys says that keys must be UTF-8.
+	UTF8Keys bool
 	// MaxValue is the longest value the target takes, in bytes; 0 for no limit below 1 MiB.
 	MaxValue int
 }
@@ -94,15 +95,10 @@ func Run(t *testing.T, s Suite) {
 		s.Open = func(t testing.TB) Executor { return s.openSession(t, dialer) }
 	}
 	if s.Open != nil {
-		t.Run("missing key", s.missingKey)
-		t.Run("values", s.values)
-		t.Run("overwrite", s.overwrite)
-		t.Run("delete", s.delete)
+		s.behaves(t)
 		if s.Tokens {
 			t.Run("compare and set", s.compareAndSet)
 		}
-		t.Run("order", s.order)
-		t.Run("keys", s.keys)
 	}
 	if isWire {
 		t.Run("wire", func(t *testing.T) { s.wire(t, wire) })
@@ -182,15 +178,6 @@ func put(key []byte, v driver.Value) driver.Request {
 	return driver.Request{Verb: driver.Put, Key: key, Value: &v}
 }
 
-// binaryValue returns a value whose header, from HeaderSize on, imitates the ends and beginnings of replies.
-func binaryValue(size int) driver.Value {
-	if size < driver.HeaderSize {
-		return driver.Value{Size: size, Seed: 7}
-	}
-	const crlf, ok, nulEnd = 0x2B0A_0D00, 0x0A0D_4B4F, 0x0A0D_444E_450A_0DFF // "\0\r\n+OK\r\n", "\xff\r\nEND\r\n"
-	return driver.Value{Size: size, Seed: 7, Checked: true, Writer: crlf, Key: ok, Version: nulEnd}
-}
-
 // do carries out one request and checks its outcome.
 func (s *Suite) do(t testing.TB, x Executor, want driver.Outcome, req driver.Request) driver.Reply {
 	t.Helper()
@@ -207,54 +194,22 @@ func (s *Suite) holds(t testing.TB, x Executor, key []byte, v driver.Value) {
 	require.True(t, bytes.Equal(v.AppendTo(nil), r.Value), "value of %d bytes came back as %d bytes: %.60q", v.Size, len(r.Value), r.Value)
 }
 
-func (s *Suite) missingKey(t *testing.T) {
-	x := s.Open(t)
-	r := s.do(t, x, driver.Miss, get(key(t, "missing")))
-	require.Empty(t, r.Value)
-	s.do(t, x, s.gone(), del(key(t, "missing")))
-}
-
-func (s *Suite) values(t *testing.T) {
-	x := s.Open(t)
-	for _, size := range []int{0, 1, driver.HeaderSize, 200, 64 << 10, 1 << 20} {
-		if s.MaxValue > 0 && size > s.MaxValue {
-			continue
-		}
-		t.Run("size="+strconv.Itoa(size), func(t *testing.T) {
-			k := key(t, "value")
-			s.do(t, x, driver.OK, put(k, binaryValue(size)))
-			s.holds(t, x, k, binaryValue(size))
-			s.do(t, x, driver.OK, del(k))
+// behaves checks what loadgen relies on in any store.
+func (s *Suite) behaves(t *testing.T) {
+	rules := behaviour.Rules{MaxKey: s.MaxKey, MaxValue: s.MaxValue, TextKeys: s.TextKeys, UTF8Keys: s.UTF8Keys, BlindDeletes: s.BlindDeletes, Unordered: s.Unordered}
+	unique := key(t, "")
+	for _, c := range behaviour.Checks(rules, func(name string) []byte { return append(bytes.Clone(unique), name...) }) {
+		t.Run(c.Name, func(t *testing.T) {
+			x := s.Open(t)
+			require.NoError(t, c.Make(func(reqs ...driver.Request) ([]driver.Reply, error) {
+				replies := x.Do(t, reqs...)
+				for i, r := range replies {
+					s.declared(t, reqs[i].Verb, r)
+				}
+				return replies, nil
+			}))
 		})
 	}
-}
-
-func (s *Suite) overwrite(t *testing.T) {
-	x := s.Open(t)
-	k := key(t, "overwritten")
-	for _, size := range []int{200, 3, 1000, 0, 24} {
-		v := driver.Value{Size: size, Seed: uint64(size)}
-		s.do(t, x, driver.OK, put(k, v))
-		s.holds(t, x, k, v)
-	}
-	s.do(t, x, driver.OK, del(k))
-}
-
-func (s *Suite) delete(t *testing.T) {
-	x := s.Open(t)
-	k := key(t, "deleted")
-	s.do(t, x, driver.OK, put(k, driver.Value{Size: 5}))
-	s.do(t, x, driver.OK, del(k))
-	s.do(t, x, driver.Miss, get(k))
-	s.do(t, x, s.gone(), del(k))
-}
-
-// gone is the outcome of a delete of a key that is not there.
-func (s *Suite) gone() driver.Outcome {
-	if s.BlindDeletes {
-		return driver.OK
-	}
-	return driver.Miss
 }
 
 // compareAndSet puts with the token of a reply: the put succeeds only if the value is still the one that was read.
@@ -277,89 +232,4 @@ func (s *Suite) compareAndSet(t *testing.T) {
 	s.do(t, x, driver.OK, del(k))
 	s.do(t, x, driver.Conflict, replace) // it is gone
 	s.do(t, x, driver.Miss, get(k))
-}
-
-// order sends many requests before it reads a reply, and tells the replies apart by their values' sizes.
-func (s *Suite) order(t *testing.T) {
-	x := s.Open(t)
-	const n = 64
-	var reqs []driver.Request
-	var keys [][]byte
-	for i := range n {
-		k := key(t, strconv.Itoa(i))
-		keys = append(keys, k)
-		reqs = append(reqs, put(k, driver.Value{Size: i, Seed: uint64(i)}), get(k))
-	}
-	for _, k := range slices.Backward(keys) {
-		reqs = append(reqs, get(k), del(k), get(k))
-	}
-	turn := func(int) int { return 0 }
-	if s.Unordered { // each key is in one request of a turn
-		turn = func(i int) int {
-			if i < 2*n {
-				return i % 2
-			}
-			return 2 + (i-2*n)%3
-		}
-	}
-	replies := make([]driver.Reply, len(reqs))
-	for now := range 5 {
-		var at []int
-		var together []driver.Request
-		for i := range reqs {
-			if turn(i) == now {
-				at, together = append(at, i), append(together, reqs[i])
-			}
-		}
-		if len(together) == 0 {
-			continue
-		}
-		got := x.Do(t, together...)
-		require.Len(t, got, len(together))
-		for i := range got {
-			replies[at[i]] = got[i]
-		}
-	}
-	for i, r := range replies {
-		s.declared(t, reqs[i].Verb, r)
-		want, size := driver.OK, -1
-		switch {
-		case i < 2*n && i%2 == 1:
-			size = i / 2
-		case i >= 2*n && (i-2*n)%3 == 0:
-			size = n - 1 - (i-2*n)/3
-		case i >= 2*n && (i-2*n)%3 == 2:
-			want = driver.Miss
-		}
-		require.Equal(t, want.String(), r.Outcome.String(), "reply %d, to a %s", i, reqs[i].Verb)
-		if size >= 0 {
-			require.Equal(t, string((&driver.Value{Size: size, Seed: uint64(size)}).AppendTo(nil)), string(r.Value), "reply %d", i)
-		}
-	}
-}
-
-func (s *Suite) keys(t *testing.T) {
-	x := s.Open(t)
-	longest := 512
-	if s.MaxKey > 0 {
-		longest = min(longest, s.MaxKey)
-	}
-	names := []string{"plain", "ünïcode"}
-	if !s.TextKeys {
-		names = append(names, "a space", "a\r\nb", "nul\x00nul", "\xff\xfe", "$-1\r\n")
-	}
-	for _, name := range names {
-		k := key(t, name)
-		v := driver.Value{Size: 10 + len(name), Seed: 3}
-		s.do(t, x, driver.OK, put(k, v))
-		s.holds(t, x, k, v)
-		s.do(t, x, driver.OK, del(k))
-	}
-	k := key(t, "")
-	k = append(k, bytes.Repeat([]byte("k"), longest-len(k))...)
-	s.do(t, x, driver.OK, put(k, driver.Value{Size: 1}))
-	k[longest-1] = 'l'
-	s.do(t, x, driver.Miss, get(k))
-	k[longest-1] = 'k'
-	s.do(t, x, driver.OK, del(k))
 }

@@ -136,12 +136,15 @@ func (impure) Reply(any, *driver.Request, *driver.Reply) time.Duration {
 	return time.Since(time.Time{})
 }
 
+// orderly is the check of the order of replies.
+const orderly = "replies_keep_the_order_of_requests"
+
 // reversed is an executor that mixes up replies.
 type reversed struct{ drivertest.Executor }
 
 func (x reversed) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
 	replies := x.Executor.Do(t, reqs...)
-	if len(replies) > 1 {
+	if len(replies) > 64 {
 		replies[1], replies[3] = replies[3], replies[1]
 	}
 	return replies
@@ -153,13 +156,13 @@ var faults = []struct {
 	check  string
 	driver driver.Driver
 }{
-	{"undeclared outcome", "missing_key", undeclared{}},
+	{"undeclared outcome", "a_key_that_is_not_there", undeclared{}},
 	{"put that misses", "declaration", missingPut{}},
 	{"one config for all", "declaration", shared{cfg: &redis.Config{Protocol: 2}}},
 	{"no version", "wire/identity", nameless{}},
 	{"impure", "timed", impure{}},
-	{"mixed up replies", "order", redis.Driver{}},
-	{"delete of a missing key is ok", "missing_key", parsing(func(parse parseFunc) parseFunc {
+	{"mixed up replies", orderly, redis.Driver{}},
+	{"delete of a missing key is ok", "a_key_that_is_not_there", parsing(func(parse parseFunc) parseFunc {
 		return func(b []byte, v driver.Verb, r *driver.Reply) (int, error) {
 			n, err := parse(b, v, r)
 			if v == driver.Delete && r.Outcome == driver.Miss {
@@ -168,7 +171,7 @@ var faults = []struct {
 			return n, err
 		}
 	})},
-	{"value cut at a line end", "values", parsing(func(parse parseFunc) parseFunc {
+	{"value cut at a line end", "values_of_all_sizes_and_bytes", parsing(func(parse parseFunc) parseFunc {
 		return func(b []byte, v driver.Verb, r *driver.Reply) (int, error) {
 			n, err := parse(b, v, r)
 			r.Value, _, _ = bytes.Cut(r.Value, []byte("\r\n"))
@@ -244,7 +247,7 @@ var faults = []struct {
 			return c.AppendRequest(dst, req)
 		}
 	})},
-	{"key cut and changed", "keys", writing(func(c driver.Codec) func([]byte, *driver.Request) []byte {
+	{"key cut and changed", "keys_are_bytes", writing(func(c driver.Codec) func([]byte, *driver.Request) []byte {
 		return func(dst []byte, req *driver.Request) []byte {
 			short := *req
 			short.Key = bytes.ReplaceAll(req.Key, []byte("\x00"), nil)
@@ -370,7 +373,7 @@ func TestSuite(t *testing.T) {
 			continue
 		}
 		var open func(drivertest.Executor) drivertest.Executor
-		if f.check == "order" {
+		if f.check == orderly {
 			open = func(x drivertest.Executor) drivertest.Executor { return reversed{x} }
 		}
 		conform(t, f.driver, open)

@@ -12,115 +12,43 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/target/behaviour"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // patience bounds every exchange with a server.
 const patience = 10 * time.Second
 
-// exchange is a request and the bytes that answered it.
-type exchange struct {
-	verb  driver.Verb
-	bytes []byte
-}
-
-// overConn is a blocking executor over one connection, which also keeps the bytes of every reply.
+// overConn is an executor over one connection.
 type overConn struct {
-	codec    driver.Codec
-	conn     net.Conn
-	in       []byte   // received, not yet taken
-	id       uint32   // of the last request
+	*behaviour.Conn
 	greeting [][]byte // replies to the greeting
-	replies  []exchange
 }
 
 // OverConn returns an executor that carries requests over conn, which it closes at the end of the test. It greets first.
 func OverConn(t testing.TB, codec driver.Codec, conn net.Conn) Executor {
 	t.Helper()
-	return openConn(t, codec, conn)
-}
-
-func openConn(t testing.TB, codec driver.Codec, conn net.Conn) *overConn {
-	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() }) // the far end may have closed it
-	x := &overConn{codec: codec, conn: conn}
+	x := overConn{Conn: &behaviour.Conn{Conn: conn, Codec: codec}}
 	greeting, replies := codec.Greet(nil)
-	x.send(t, greeting)
+	require.NoError(t, x.SetDeadline(time.Now().Add(patience)))
+	_, err := x.Write(greeting)
+	require.NoError(t, err)
 	for i := range replies {
-		x.greeting = append(x.greeting, x.receive(t, func(b []byte) (int, error) { return codec.ParseGreeting(b, i) }))
+		reply, err := x.Take(func(b []byte) (int, error) { return codec.ParseGreeting(b, i) })
+		require.NoError(t, err)
+		x.greeting = append(x.greeting, reply)
 	}
 	return x
 }
 
 // Do implements Executor.
-func (x *overConn) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
+func (x overConn) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
 	t.Helper()
-	var out []byte
-	for i := range reqs {
-		x.id++
-		reqs[i].ID = x.id
-		out = x.codec.AppendRequest(out, &reqs[i])
-	}
-	x.send(t, out)
-	if tagged, ok := x.codec.(driver.Tagged); ok {
-		return x.match(t, tagged, reqs)
-	}
-	replies := make([]driver.Reply, len(reqs))
-	for i, req := range reqs {
-		taken := x.receive(t, func(b []byte) (int, error) { return x.codec.Parse(b, req.Verb, &replies[i]) })
-		replies[i].Value, replies[i].Message = slices.Clone(replies[i].Value), slices.Clone(replies[i].Message)
-		x.replies = append(x.replies, exchange{req.Verb, taken})
-	}
-	return replies
-}
-
-// match reads the replies to requests by their ids.
-func (x *overConn) match(t testing.TB, codec driver.Tagged, reqs []driver.Request) []driver.Reply {
-	t.Helper()
-	replies := make([]driver.Reply, len(reqs))
-	for answered := make([]bool, len(reqs)); slices.Contains(answered, false); {
-		i := -1
-		taken := x.receive(t, func(b []byte) (int, error) {
-			id, ok := codec.Tag(b)
-			if !ok {
-				return 0, nil
-			}
-			i = slices.IndexFunc(reqs, func(r driver.Request) bool { return r.ID == id })
-			require.GreaterOrEqual(t, i, 0, "a reply with the id %d, which no request has: %.40q", id, b)
-			return codec.Parse(b, reqs[i].Verb, &replies[i])
-		})
-		require.False(t, answered[i], "two replies to request %d", reqs[i].ID)
-		answered[i] = true
-		replies[i].Value, replies[i].Message = slices.Clone(replies[i].Value), slices.Clone(replies[i].Message)
-		x.replies = append(x.replies, exchange{reqs[i].Verb, taken})
-	}
-	return replies
-}
-
-func (x *overConn) send(t testing.TB, b []byte) {
-	t.Helper()
-	require.NoError(t, x.conn.SetDeadline(time.Now().Add(patience)))
-	_, err := x.conn.Write(b)
+	require.NoError(t, x.SetDeadline(time.Now().Add(patience)))
+	replies, err := x.Conn.Do(reqs...)
 	require.NoError(t, err)
-}
-
-// receive reads until parse takes something, and returns a copy of that.
-func (x *overConn) receive(t testing.TB, parse func([]byte) (int, error)) []byte {
-	t.Helper()
-	for {
-		n, err := parse(x.in)
-		require.NoError(t, err)
-		require.LessOrEqual(t, n, len(x.in), "bytes taken of a reply")
-		if n > 0 {
-			taken := slices.Clone(x.in[:n])
-			x.in = x.in[n:]
-			return taken
-		}
-		x.in = slices.Grow(x.in, 64<<10)
-		n, err = x.conn.Read(x.in[len(x.in):cap(x.in)])
-		require.NoError(t, err)
-		x.in = x.in[:len(x.in)+n]
-	}
+	return replies
 }
 
 func (s *Suite) codec(t testing.TB, d driver.Wire) driver.Codec {
@@ -143,24 +71,24 @@ func (s *Suite) dial(t testing.TB) net.Conn {
 
 // wire checks a codec, with the bytes of a real exchange.
 func (s *Suite) wire(t *testing.T, d driver.Wire) {
-	x := openConn(t, s.codec(t, d), s.begun(t, d))
+	x := OverConn(t, s.codec(t, d), s.begun(t, d)).(overConn)
 	k, missing := key(t, "wire"), key(t, "wire-missing")
-	x.Do(t, put(k, binaryValue(300)), get(k), get(missing), del(k), del(missing))
+	x.Do(t, put(k, *behaviour.Binary(300)), get(k), get(missing), del(k), del(missing))
 	if known, ok := d.(driver.Identifier); ok {
 		t.Run("identity", func(t *testing.T) { s.identity(t, known) })
 	}
-	t.Run("requests", func(t *testing.T) { requests(t, x.codec) })
-	if l, ok := x.codec.(driver.Layout); ok {
-		t.Run("layout", func(t *testing.T) { layout(t, x.codec, l) })
+	t.Run("requests", func(t *testing.T) { requests(t, x.Codec) })
+	if l, ok := x.Codec.(driver.Layout); ok {
+		t.Run("layout", func(t *testing.T) { layout(t, x.Codec, l) })
 	}
 	t.Run("greeting", func(t *testing.T) { greeting(t, x) })
-	if tagged, ok := x.codec.(driver.Tagged); ok {
+	if tagged, ok := x.Codec.(driver.Tagged); ok {
 		t.Run("tags", func(t *testing.T) { tags(t, x, tagged) })
 	}
 	t.Run("pieces", func(t *testing.T) { pieces(t, x) })
 	t.Run("garbage", func(t *testing.T) { garbage(t, x) })
 	t.Run("allocations", func(t *testing.T) { allocations(t, x) })
-	if sk, ok := x.codec.(driver.Skimmer); ok {
+	if sk, ok := x.Codec.(driver.Skimmer); ok {
 		t.Run("skim", func(t *testing.T) { skim(t, x, sk) })
 		t.Run("outline", func(t *testing.T) { outline(t, x, sk) })
 	}
@@ -220,7 +148,7 @@ func (s *Suite) identity(t *testing.T, d driver.Identifier) {
 // samples are requests of every shape.
 func samples() []driver.Request {
 	k := []byte("key")
-	return []driver.Request{get(k), del(k), put(k, driver.Value{}), put(k, driver.Value{Size: 200}), put(k, binaryValue(70_000))}
+	return []driver.Request{get(k), del(k), put(k, driver.Value{}), put(k, driver.Value{Size: 200}), put(k, *behaviour.Binary(70_000))}
 }
 
 // requests checks that requests are appended to what is there, and depend on nothing but themselves.
@@ -274,32 +202,32 @@ func remade(t *testing.T, codec driver.Codec, l driver.Layout, first, second dri
 	require.Equal(t, string(codec.AppendRequest(nil, &second)), string(made), "a %s by a key of %d bytes, %+v", first.Verb, len(first.Key), first.Value)
 }
 
-func greeting(t *testing.T, x *overConn) {
-	alone, replies := x.codec.Greet(nil)
-	after, again := x.codec.Greet([]byte("before"))
+func greeting(t *testing.T, x overConn) {
+	alone, replies := x.Codec.Greet(nil)
+	after, again := x.Codec.Greet([]byte("before"))
 	require.Equal(t, "before"+string(alone), string(after))
 	require.Equal(t, replies, again)
 	require.Equal(t, replies == 0, len(alone) == 0, "a greeting has replies")
 	for i, reply := range x.greeting {
 		for cut := range reply {
-			n, err := x.codec.ParseGreeting(reply[:cut:cut], i)
+			n, err := x.Codec.ParseGreeting(reply[:cut:cut], i)
 			require.NoError(t, err, "reply %d to the greeting, cut to %q", i, reply[:cut])
 			require.Zero(t, n, "reply %d to the greeting, cut to %q", i, reply[:cut])
 		}
-		n, err := x.codec.ParseGreeting(append(slices.Clone(reply), "next"...), i)
+		n, err := x.Codec.ParseGreeting(append(slices.Clone(reply), "next"...), i)
 		require.NoError(t, err)
 		require.Equal(t, len(reply), n)
 	}
 }
 
 // tags reads the id of replies cut short: it is the whole reply's id, or not known yet. Requests differ by their ids.
-func tags(t *testing.T, x *overConn, codec driver.Tagged) {
-	for _, e := range x.replies {
-		id, ok := codec.Tag(e.bytes)
-		require.True(t, ok, "the id of %.40q", e.bytes)
-		for cut := range e.bytes {
-			if of, told := codec.Tag(e.bytes[:cut:cut]); told {
-				require.Equal(t, id, of, "the id of %.40q, cut to %q", e.bytes, e.bytes[:cut])
+func tags(t *testing.T, x overConn, codec driver.Tagged) {
+	for _, e := range x.Replies {
+		id, ok := codec.Tag(e.Bytes)
+		require.True(t, ok, "the id of %.40q", e.Bytes)
+		for cut := range e.Bytes {
+			if of, told := codec.Tag(e.Bytes[:cut:cut]); told {
+				require.Equal(t, id, of, "the id of %.40q, cut to %q", e.Bytes, e.Bytes[:cut])
 			}
 		}
 	}
@@ -311,26 +239,26 @@ func tags(t *testing.T, x *overConn, codec driver.Tagged) {
 }
 
 // pieces reads every reply cut short at every byte, whole, and followed by the next one.
-func pieces(t *testing.T, x *overConn) {
-	for _, e := range x.replies {
+func pieces(t *testing.T, x overConn) {
+	for _, e := range x.Replies {
 		var whole, followed driver.Reply
-		n, err := x.codec.Parse(e.bytes, e.verb, &whole)
+		n, err := x.Codec.Parse(e.Bytes, e.Verb, &whole)
 		require.NoError(t, err)
-		require.Equal(t, len(e.bytes), n)
-		for cut := range e.bytes {
+		require.Equal(t, len(e.Bytes), n)
+		for cut := range e.Bytes {
 			var r driver.Reply
-			n, err := x.codec.Parse(e.bytes[:cut:cut], e.verb, &r)
-			require.NoError(t, err, "reply to a %s, cut to %q", e.verb, e.bytes[:cut])
-			require.Zero(t, n, "reply to a %s, cut to %q", e.verb, e.bytes[:cut])
+			n, err := x.Codec.Parse(e.Bytes[:cut:cut], e.Verb, &r)
+			require.NoError(t, err, "reply to a %s, cut to %q", e.Verb, e.Bytes[:cut])
+			require.Zero(t, n, "reply to a %s, cut to %q", e.Verb, e.Bytes[:cut])
 		}
-		if resumer, ok := x.codec.(driver.Resumer); ok {
-			resumed(t, resumer, e.bytes)
+		if resumer, ok := x.Codec.(driver.Resumer); ok {
+			resumed(t, resumer, e.Bytes)
 		}
 		followed = driver.Reply{Outcome: driver.Shed, Value: []byte("left over"), Message: []byte("left over")}
-		n, err = x.codec.Parse(append(slices.Clone(e.bytes), e.bytes...), e.verb, &followed)
+		n, err = x.Codec.Parse(append(slices.Clone(e.Bytes), e.Bytes...), e.Verb, &followed)
 		require.NoError(t, err)
-		require.Equal(t, len(e.bytes), n, "bytes taken of two replies to a %s", e.verb)
-		require.Equal(t, whole, followed, "a reply to a %s in place of another", e.verb)
+		require.Equal(t, len(e.Bytes), n, "bytes taken of two replies to a %s", e.Verb)
+		require.Equal(t, whole, followed, "a reply to a %s in place of another", e.Verb)
 	}
 }
 
@@ -352,18 +280,18 @@ func resumed(t *testing.T, codec driver.Resumer, reply []byte) {
 }
 
 // garbage changes real replies at random. Parse may take or refuse them, but must not panic or take bytes that are not there.
-func garbage(t *testing.T, x *overConn) {
+func garbage(t *testing.T, x overConn) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	alphabet := []byte("\r\n$*+-:0123456789 \x00\xffVHEND")
 	refused := 0
 	for range 5000 {
-		e := x.replies[rnd.IntN(len(x.replies))]
-		b := slices.Clone(e.bytes[:min(len(e.bytes), 40)])
+		e := x.Replies[rnd.IntN(len(x.Replies))]
+		b := slices.Clone(e.Bytes[:min(len(e.Bytes), 40)])
 		for range 1 + rnd.IntN(4) {
 			b[rnd.IntN(len(b))] = alphabet[rnd.IntN(len(alphabet))]
 		}
 		var r driver.Reply
-		n, err := x.codec.Parse(b, e.verb, &r)
+		n, err := x.Codec.Parse(b, e.Verb, &r)
 		switch {
 		case err != nil:
 			refused++
@@ -376,7 +304,7 @@ func garbage(t *testing.T, x *overConn) {
 }
 
 // skim reads rows of replies, cut short and changed. Whatever Skim takes, Parse must take too, as OK.
-func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
+func skim(t *testing.T, x overConn, sk driver.Skimmer) {
 	k := key(t, "skim")
 	for _, size := range []int{0, 3, 3, 99, 100, 300} {
 		x.Do(t, put(k, driver.Value{Size: size, Seed: 1}), get(k))
@@ -386,8 +314,8 @@ func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
 	for range 500 {
 		verb, row := driver.Verb(rnd.IntN(int(wireVerbs))), []byte(nil)
 		for len(row) < 400 {
-			if e := x.replies[rnd.IntN(len(x.replies))]; e.verb == verb {
-				row = append(row, bytes.Repeat(e.bytes, 1+rnd.IntN(3))...)
+			if e := x.Replies[rnd.IntN(len(x.Replies))]; e.Verb == verb {
+				row = append(row, bytes.Repeat(e.Bytes, 1+rnd.IntN(3))...)
 			}
 		}
 		row = row[:rnd.IntN(len(row)+1)]
@@ -401,7 +329,7 @@ func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
 		at := 0
 		for range n {
 			var r driver.Reply
-			size, err := x.codec.Parse(row[at:], verb, &r)
+			size, err := x.Codec.Parse(row[at:], verb, &r)
 			require.NoError(t, err)
 			require.Equal(t, driver.OK, r.Outcome, "what was skimmed at %d of %q, replies to a %s", at, row, verb)
 			require.NotZero(t, size, "what was skimmed at %d of %q, replies to a %s", at, row, verb)
@@ -410,17 +338,17 @@ func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
 		require.Equal(t, at, took, "bytes of %d replies to a %s in %q", n, verb, row)
 	}
 	require.NotZero(t, all, "nothing was skimmed")
-	row := bytes.Repeat(x.replies[1].bytes, 10)
-	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Skim(row, x.replies[1].verb, 10) }))
+	row := bytes.Repeat(x.Replies[1].Bytes, 10)
+	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Skim(row, x.Replies[1].Verb, 10) }))
 }
 
 // outline cuts replies short, changes some, and completes those whose length Outline returns.
-func outline(t *testing.T, x *overConn, sk driver.Skimmer) {
+func outline(t *testing.T, x overConn, sk driver.Skimmer) {
 	told := 0
-	for _, e := range x.replies {
-		for cut := range e.bytes {
-			if n := sk.Outline(e.bytes[:cut:cut], e.verb); n > 0 {
-				require.Equal(t, len(e.bytes), n, "outline of a reply to a %s, cut to %q", e.verb, e.bytes[:cut])
+	for _, e := range x.Replies {
+		for cut := range e.Bytes {
+			if n := sk.Outline(e.Bytes[:cut:cut], e.Verb); n > 0 {
+				require.Equal(t, len(e.Bytes), n, "outline of a reply to a %s, cut to %q", e.Verb, e.Bytes[:cut])
 				told++
 			}
 		}
@@ -428,18 +356,18 @@ func outline(t *testing.T, x *overConn, sk driver.Skimmer) {
 	require.NotZero(t, told, "no reply had an outline")
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 5000 {
-		e := x.replies[rnd.IntN(len(x.replies))]
-		b := slices.Clone(e.bytes[:rnd.IntN(min(len(e.bytes), 20))])
+		e := x.Replies[rnd.IntN(len(x.Replies))]
+		b := slices.Clone(e.Bytes[:rnd.IntN(min(len(e.Bytes), 20))])
 		if len(b) > 0 && rnd.IntN(2) == 0 {
 			b[rnd.IntN(len(b))] = "\r\n$9 -"[rnd.IntN(6)]
 		}
 		verb := driver.Verb(rnd.IntN(int(wireVerbs)))
 		if n := sk.Outline(b, verb); n > 0 && n >= len(b) && n < 1<<16 {
-			completed(t, x.codec, b, verb, n)
+			completed(t, x.Codec, b, verb, n)
 		}
 	}
-	e := x.replies[1]
-	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Outline(e.bytes[:len(e.bytes)-1], e.verb) }))
+	e := x.Replies[1]
+	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Outline(e.Bytes[:len(e.Bytes)-1], e.Verb) }))
 }
 
 // completed completes b to a reply of n bytes. Whatever bytes follow b, it must be OK if it ends in CR LF, and an error otherwise.
@@ -459,18 +387,18 @@ func completed(t *testing.T, codec driver.Codec, b []byte, verb driver.Verb, n i
 	}
 }
 
-func allocations(t *testing.T, x *overConn) {
+func allocations(t *testing.T, x overConn) {
 	dst := make([]byte, 0, 128<<10)
 	for _, req := range samples() {
-		require.Zero(t, testing.AllocsPerRun(50, func() { x.codec.AppendRequest(dst, &req) }), "to write a %s", req.Verb)
+		require.Zero(t, testing.AllocsPerRun(50, func() { x.Codec.AppendRequest(dst, &req) }), "to write a %s", req.Verb)
 	}
 	var r driver.Reply
-	for _, e := range x.replies {
+	for _, e := range x.Replies {
 		n := testing.AllocsPerRun(50, func() {
-			if _, err := x.codec.Parse(e.bytes, e.verb, &r); err != nil {
+			if _, err := x.Codec.Parse(e.Bytes, e.Verb, &r); err != nil {
 				t.Error(err)
 			}
 		})
-		require.Zero(t, n, "to read %.40q", e.bytes)
+		require.Zero(t, n, "to read %.40q", e.Bytes)
 	}
 }

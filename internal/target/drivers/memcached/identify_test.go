@@ -94,6 +94,7 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 		name, says, want string
 	}{
 		{"closes for stats", greeted, "the server says nothing of itself: stats: server closed the connection"},
+		{"knows no stats", greeted + "ERROR\r\n", "the server says nothing of itself: stats: server tells nothing"},
 		{"closes in stats", greeted + "STAT pid", "stats: server closed the connection"},
 		{"stats is odd", greeted + "STAT pid 7\r\nHD\r\n", `stats: want STAT or END, got "HD\r\n"`},
 		{"stats break off", greeted + "STAT pid 7\r\nSERVER_ERROR out of memory\r\n", `stats: want STAT or END, got "SERVER_ERROR out of memory\r\n"`},
@@ -108,6 +109,15 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 			require.Contains(t, id[driver.Note], test.want)
 			require.Equal(t, "1.6.18", id["version"])
 		})
+	}
+	for says, want := range map[string]string{
+		"":                   "the server says nothing of itself: version: server closed the connection",
+		"ERROR\r\n":          "the server says nothing of itself: stats: server closed the connection",
+		"VERSION 1.6.18\r\n": "the server says nothing of itself: stats: server closed the connection",
+	} {
+		id, err := Driver{}.Identify(context.Background(), script(t, says), driver.Link{Config: &Config{Protocol: textProtocol}})
+		require.NoError(t, err)
+		require.Contains(t, id[driver.Note], want)
 	}
 }
 

@@ -92,28 +92,10 @@ func TestServerErrors(t *testing.T) {
 	require.Len(t, replies[3].Value, 200)
 }
 
-// TestConformanceWithOddServers loads servers with unusual behaviour.
-func TestConformanceWithOddServers(t *testing.T) {
-	for _, odd := range drivertest.OddMemcached() {
-		t.Run(odd.Name, func(t *testing.T) {
-			drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: odd.DialMemcached(t), Note: odd.Note, MaxKey: 250, TextKeys: true})
-		})
-	}
-}
-
-// TestConformanceThroughProxy loads memcached through a twemproxy, and proxies with unusual behaviour.
+// TestConformanceThroughProxy loads memcached through a twemproxy.
 func TestConformanceThroughProxy(t *testing.T) {
-	t.Run("nutcracker", func(t *testing.T) {
-		drivertest.Run(t, drivertest.Suite{
-			Driver: Driver{}, Config: &Config{Protocol: "text"}, Dial: dialer(servertest.Nutcracker(t, servertest.Memcached(t), false)),
-			Note: "stats: server closed the connection", MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024,
-		})
+	drivertest.Run(t, drivertest.Suite{
+		Driver: Driver{}, Config: &Config{Protocol: "text"}, Dial: dialer(servertest.Nutcracker(t, servertest.Memcached(t), false)),
+		Note: "stats: server closed the connection", MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024,
 	})
-	for _, odd := range drivertest.OddProxies() {
-		t.Run(odd.Name, func(t *testing.T) {
-			drivertest.Run(t, drivertest.Suite{
-				Driver: Driver{}, Config: &Config{Protocol: "text"}, Dial: odd.DialMemcached(t), Note: odd.Note, MaxKey: 250, TextKeys: true,
-			})
-		})
-	}
 }

@@ -101,6 +101,8 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 		{"closes for INFO", greeted, "INFO: server closed the connection"},
 		{"INFO is refused", greeted + "-NOPERM no permission\r\n", "the server says nothing of itself: INFO: server says NOPERM no permission"},
 		{"INFO is a number", greeted + ":1\r\n", "INFO: want a text"},
+		{"INFO is a status", greeted + "+OK\r\n", "INFO: want a text"},
+		{"closes for CONFIG", greeted + info, "the server says nothing of its settings: CONFIG GET save: server closed the connection"},
 		{"INFO has no end", greeted + "$9999999\r\n" + strings.Repeat("x", 2<<20), "INFO: reply goes on beyond 1048576 bytes"},
 		{"setting is a number", greeted + info + ":1\r\n", "the server says nothing of its settings: CONFIG GET save: reply is not an array"},
 		{"setting is odd", greeted + info + "*1\r\n", "CONFIG GET save: reply is not an array"},

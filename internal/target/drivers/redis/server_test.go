@@ -136,15 +136,6 @@ func TestServerErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestConformanceWithOddServers loads servers with unusual behaviour.
-func TestConformanceWithOddServers(t *testing.T) {
-	for _, odd := range drivertest.OddRESP() {
-		t.Run(odd.Name, func(t *testing.T) {
-			drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: odd.DialRESP(t), Note: odd.Note})
-		})
-	}
-}
-
 // A user who may only read, write and connect is enough for a load.
 func TestConformanceWithALeastPrivilegedUser(t *testing.T) {
 	addr := servertest.Redis(t, "--user", "worker", "on", ">opensesame", "~*", "+@read", "+@write", "+@connection")
