@@ -94,7 +94,7 @@ func (f *runFlags) writePage(cmd *cobra.Command, dir string, words io.Writer) er
 	return writeTo(cmd, f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{s}) })
 }
 
-// latest returns the newest finished run, or its experiment.
+// latest returns the newest finished run that was made here, or its experiment.
 func latest(root string) (string, error) {
 	runs, err := rundir.List(root)
 	if err != nil {
@@ -102,7 +102,7 @@ func latest(root string) (string, error) {
 	}
 	for _, s := range runs {
 		switch {
-		case s.Runs > 0, s.Unfinished != "": // an experiment began before its runs
+		case s.Runs > 0, s.Imported, s.Unfinished != "": // an experiment began before its runs
 		case s.Experiment != "" && isExperiment(root, s.Experiment):
 			return s.Experiment, nil
 		default:
