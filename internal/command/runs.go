@@ -94,19 +94,34 @@ func loadExperiment(known *drivers.Set, root, id string) (*run.Experiment, error
 	if err != nil || x.Finished {
 		return x, err
 	}
+	runs, err := runsNamed(root, x)
+	if err != nil {
+		return nil, err
+	}
+	experiment.Conclude(x, runs)
+	s, planOf, err := settingsOf(known, root, id, x)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it is of an older loadgen
+		return x, nil
+	case err == nil:
+		s.Wanted.Charts = nil // they need histograms
+		err = s.Show(x, runs, planOf, nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s: %w", id, err)
+	}
+	return x, nil
+}
+
+// runsNamed reads the runs that an experiment names.
+func runsNamed(root string, x *run.Experiment) ([]*run.Run, error) {
 	var runs []*run.Run
 	for _, one := range x.Runs {
 		r, err := rundir.Load(root, one.ID)
 		if err != nil {
-			return nil, fmt.Errorf("experiment %s: %w", id, err)
+			return nil, fmt.Errorf("experiment %s: %w", x.ID, err)
 		}
 		runs = append(runs, r)
 	}
-	experiment.Conclude(x, runs)
-	tables, err := tablesSoFar(known, root, x, runs)
-	if err != nil {
-		return nil, fmt.Errorf("experiment %s: %w", id, err)
-	}
-	x.Tables = append(tables, x.Tables...)
-	return x, nil
+	return runs, nil
 }

@@ -76,13 +76,13 @@ overwritten.`,
 				defer f.Close()
 				in = f
 			}
-			not := map[string]string{} // why a run was not verified
+			not, but := map[string]string{}, map[string]string{} // why a run was not verified, or what of it
 			added, there, err := rundir.Import(root, in, most*mib, func(root, id string) (string, error) {
 				if rundir.StartOf(id).After(time.Now().Add(24 * time.Hour)) {
 					return "", errors.New("its ID is more than a day ahead of this machine's clock")
 				}
 				checked, err := verified(flags.known, root, id)
-				not[id] = checked.not
+				not[id], but[id] = checked.not, checked.but
 				return checked.not, err
 			})
 			for _, id := range there {
@@ -93,7 +93,7 @@ overwritten.`,
 					fmt.Fprintf(cmd.OutOrStdout(), "%s: NOT VERIFIED: %s\n", id, why)
 					continue
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), id)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s%s\n", id, but[id])
 			}
 			if err != nil {
 				return failed("%s: %w", args[0], err)

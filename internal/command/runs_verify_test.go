@@ -1,10 +1,13 @@
 package command_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"syscall"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // verifiedAs runs loadgen runs verify, which ends with an exit code, and returns what it says.
@@ -212,4 +216,113 @@ func changed(t *testing.T, runs, id string, change func(r map[string]any)) strin
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	return copied
+}
+
+// TestNoLeafOfAnExperimentIsTaken: whichever kind of value of an experiment is changed, or of its lists cut or turned, verify names it. Import refuses it, too.
+func TestNoLeafOfAnExperimentIsTaken(t *testing.T) {
+	t.Parallel()
+	l := begin(t, nothing+`
+experiment {
+	variant "one" { sessions = 1 }
+	variant "two" { sessions = 2 }
+	variant "three" { sessions = 3 }
+	repeat   = 3
+	matters  = "1%"
+	compare  = ["rate", "response.p50"]
+	cap      = "10m"
+	when     = var.sessions < 3
+}
+table "rates" {
+	column "rate" { value = phase.load.op.get.rate }
+	column "misses" { value = phase.load.op.get.latency.miss.response.p50 }
+}
+chart "rates" {
+	over = "var.sessions"
+	line "rate" { value = phase.load.op.get.rate }
+	line "misses" { value = phase.load.op.get.latency.miss.response.p50 }
+}
+assert "fast" { that = phase.load.op.get.rate > 1e9 }`, "--label", "branch=main")
+	l.wait(60 * time.Second)
+	x := onlyExperiment(t, l.runs)
+	there := filepath.Join(t.TempDir(), "there")
+	require.NoError(t, os.CopyFS(there, os.DirFS(l.runs)))
+	read := func(name string) (text []byte, of map[string]any) {
+		text, err := os.ReadFile(filepath.Join(there, x.ID, name))
+		require.NoError(t, err)
+		numbers := json.NewDecoder(bytes.NewReader(text))
+		numbers.UseNumber()
+		require.NoError(t, numbers.Decode(&of))
+		return text, of
+	}
+	settings, told := read("settings.json")
+	_, whole := read("experiment.json")
+	kinds, all := map[string]string{}, []string{x.ID}
+	keep := func(kind string, settings []byte) {
+		id := fmt.Sprintf("%s-%03d", x.ID, len(all))
+		text, err := json.Marshal(whole)
+		require.NoError(t, err)
+		require.NoError(t, os.Mkdir(filepath.Join(l.runs, id), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(l.runs, id, "experiment.json"), text, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(l.runs, id, "settings.json"), settings, 0o600))
+		kinds[kind], all = id, append(all, id)
+	}
+	var walk func(path string, at any, set func(any))
+	walk = func(path string, at any, set func(any)) {
+		change := func(kind string, to any) {
+			if kinds[kind] == "" && !reflect.DeepEqual(at, to) {
+				set(to)
+				keep(kind, settings)
+				set(at)
+			}
+		}
+		switch at := at.(type) {
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(at)) {
+				walk(path+"."+name, at[name], func(v any) { at[name] = v })
+			}
+		case []any:
+			for i := range at {
+				walk(path+"[]", at[i], func(v any) { at[i] = v })
+			}
+			turned := slices.Clone(at)
+			slices.Reverse(turned)
+			change(path+"[] turned", turned)
+			change(path+"[] cut", at[:max(len(at)-1, 0)])
+		case json.Number:
+			f, err := at.Float64()
+			require.NoError(t, err)
+			change(path, 2*f+1)
+		case string:
+			change(path, at+"x")
+		case bool:
+			change(path, !at)
+		default:
+			change(path, 1)
+		}
+	}
+	walk("", whole, nil)
+	told["seed"] = 99
+	other, err := json.Marshal(told)
+	require.NoError(t, err)
+	keep("other settings", other)
+	whole["plan_digest"] = plan.Digest(other)
+	keep("other settings, with their digest", other)
+	p := start(t, command(t, append([]string{"runs", "verify", "--runs", l.runs}, all...)...))
+	require.Equal(t, exit.Failed, p.wait(60*time.Second))
+	t.Logf("%d changes", len(kinds))
+	require.Greater(t, len(kinds), 81)
+	require.Contains(t, p.stdout.String(), x.ID+": verified\n")
+	for kind, id := range kinds {
+		require.NotContains(t, p.stdout.String(), id, kind)
+		require.Contains(t, p.stderr.String(), id+": ", kind)
+	}
+
+	changed, err := os.ReadFile(filepath.Join(l.runs, kinds[".variants[] turned"], "experiment.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(there, x.ID, "experiment.json"), changed, 0o600))
+	pack := filepath.Join(there, "pack.tar.gz")
+	output(t, nil, "loadgen", "runs", "export", x.ID, "--runs", there, "-o", pack)
+	imported := start(t, command(t, "runs", "import", pack, "--runs", t.TempDir()))
+	require.Equal(t, exit.Failed, imported.wait(60*time.Second))
+	require.Contains(t, imported.stderr.String(), `variants[0].name: "two", not "one"`)
 }

@@ -1,11 +1,9 @@
 package command
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 
+	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
@@ -13,52 +11,35 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// tablesSoFar fills the tables of an unfinished experiment from the runs so far. A variant's plan is that of its first run. The cells of a variant
-// that has not been run are blank.
-func tablesSoFar(known *drivers.Set, root string, x *run.Experiment, runs []*run.Run) ([]run.Table, error) {
-	b, err := rundir.Tables(root, x.ID)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// settingsOf reads the settings of an experiment, which are in the directory of that name, and returns a function that reads the plan of one of its runs.
+func settingsOf(known *drivers.Set, root, id string, x *run.Experiment) (*experiment.Settings, func(*run.Run) (*plan.Plan, error), error) {
+	var s experiment.Settings
+	text, err := rundir.Settings(root, id, &s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var described []plan.Table
-	if err := json.Unmarshal(b, &described); err != nil {
-		return nil, fmt.Errorf("read tables: %w", err)
+	if digest := plan.Digest(text); digest != x.PlanDigest {
+		return nil, nil, fmt.Errorf("its settings have the digest %s, and it names %s", digest, x.PlanDigest)
 	}
-	var variants []expr.Variant
-	base := 0
-	for i, v := range x.Variants {
-		one := expr.Variant{Name: v.Name, Bound: -1}
-		for j, r := range runs {
-			if r.Variant != v.Name || !x.Runs[j].Counts() {
-				continue
-			}
-			if one.Plan == nil {
-				if one.Plan, err = planOf(known, root, r.ID); err != nil {
-					return nil, err
-				}
-			}
-			one.Runs = append(one.Runs, r)
+	if err := s.CheckValid(); err != nil {
+		return nil, nil, err
+	}
+	variants := s.Experiment.Variants
+	for _, name := range s.Experiment.LeftOut {
+		variants = append(variants, plan.Variant{Name: name})
+	}
+	return &s, func(r *run.Run) (*plan.Plan, error) {
+		b, err := rundir.Plan(root, r.ID)
+		if err != nil {
+			return nil, err
 		}
-		if v.Name == x.Baseline {
-			base = i
+		p, err := plan.Decode(b, known.All)
+		if err != nil {
+			return nil, err
 		}
-		variants = append(variants, one)
-	}
-	var tables []run.Table
-	for _, t := range described {
-		tables = append(tables, expr.Fill(t, variants, base))
-	}
-	return tables, nil
-}
-
-// planOf reads the plan of a run.
-func planOf(known *drivers.Set, root, id string) (*plan.Plan, error) {
-	b, err := rundir.Plan(root, id)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Decode(b, known.All)
+		if diags := append(expr.CheckTables(p, plan.Shown(s.Wanted.Tables, r.Variant), variants), expr.CheckCharts(p, s.Wanted.Charts)...); diags.HasErrors() {
+			return nil, diags
+		}
+		return p, nil
+	}, nil
 }

@@ -11,8 +11,8 @@ type Chart struct {
 	Log   bool              // logarithmic y axis
 	Of    map[string]string // values of variables, as HCL literals: only variants with these are drawn; empty for all
 	Lines []Column
-	File  string
-	Line  int
+	File  string `json:"-"`
+	Line  int    `json:"-"`
 
 	Variants []string // only these are drawn; empty for all
 }

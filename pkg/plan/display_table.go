@@ -19,8 +19,8 @@ type Column struct {
 	Value      string  // an expression over the result, like an assert's
 	Confidence float64 // show half of the interval of this confidence beside the mean of several runs: 0.95; 0 for none
 	Ratio      string  // RatioToBaseline or RatioToBound shows the figure as a multiple of that variant's; "" shows the figure itself
-	File       string
-	Line       int
+	File       string  `json:"-"`
+	Line       int     `json:"-"`
 }
 
 // The variants that a column's ratio may refer to.

@@ -14,9 +14,10 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
+// Bounds of an experiment.
 const (
-	maxVariants = 1000
-	maxRepeat   = 1000
+	MaxVariants = 1000
+	MaxRepeat   = 1000
 )
 
 // Experiment says which variants of a plan to compare, and how often to run each.
@@ -36,10 +37,10 @@ type Experiment struct {
 	// Bound holds values of variables, as HCL literals: a variant's bound is the variant with these values and otherwise its own. Empty for none.
 	Bound map[string]string `json:"bound"`
 
-	Restart        string        `json:"restart"`         // the hook that restarts targets before each run; "" for none
-	RestartTimeout time.Duration `json:"restart_timeout"` // of that hook
-	Variants       []Variant     `json:"variants"`        // two or more: the named ones, then those of the matrix
-	LeftOut        []string      `json:"-"`               // names of the variants that Keep has left out
+	Restart        string        `json:"restart"`            // the hook that restarts targets before each run; "" for none
+	RestartTimeout time.Duration `json:"restart_timeout"`    // of that hook
+	Variants       []Variant     `json:"variants"`           // two or more: the named ones, then those of the matrix
+	LeftOut        []string      `json:"left_out,omitempty"` // names of the variants that Keep has left out
 
 	when hcl.Range // where the plan says which variants to leave out
 }
@@ -210,9 +211,9 @@ func (b *block) checkExperiment(e *Experiment) {
 		names = append(names, v.Name)
 	}
 	switch {
-	case len(names) < 2 || len(names) > maxVariants:
+	case len(names) < 2 || len(names) > MaxVariants:
 		b.r.Fault(b.At, fmt.Sprintf("experiment: %d variants", len(names)),
-			fmt.Sprintf("Write 2 to %d of them: variant \"NAME\" { VARIABLE = VALUE }, or matrix { VARIABLE = [VALUE, …] }.", maxVariants))
+			fmt.Sprintf("Write 2 to %d of them: variant \"NAME\" { VARIABLE = VALUE }, or matrix { VARIABLE = [VALUE, …] }.", MaxVariants))
 		return
 	case e.Baseline == "":
 		e.Baseline = names[0]
@@ -232,8 +233,8 @@ func (b *block) checkExperiment(e *Experiment) {
 	case e.Repeat < LeastPairs:
 		b.Bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write %d or more, the most pairs of runs that the gate may take; leave it out for %d.", LeastPairs, mostPairs))
 	}
-	if e.Repeat < 1 || e.Repeat > maxRepeat {
-		b.Bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", maxRepeat))
+	if e.Repeat < 1 || e.Repeat > MaxRepeat {
+		b.Bad("repeat", fmt.Sprint(e.Repeat), fmt.Sprintf("Write a number from 1 to %d.", MaxRepeat))
 	}
 	switch {
 	case e.RestartTimeout <= 0 || e.RestartTimeout > time.Hour:
@@ -356,8 +357,8 @@ func (b *block) matrix() []Variant {
 			b.Bad(a.Name, dialect.Describe(list), "Write a list of values: [1, 2, 3].")
 			continue
 		}
-		if len(all)*list.LengthInt() > maxVariants {
-			b.Bad(a.Name, "too many combinations", fmt.Sprintf("Write lists that make at most %d variants.", maxVariants))
+		if len(all)*list.LengthInt() > MaxVariants {
+			b.Bad(a.Name, "too many combinations", fmt.Sprintf("Write lists that make at most %d variants.", MaxVariants))
 			return nil
 		}
 		all = product(all, a, list)

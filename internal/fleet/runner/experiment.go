@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,28 +80,17 @@ func Experiment(ctx context.Context, c Config, t *Trial) (*run.Experiment, strin
 	return x, dir.Path(), errors.Join(s.conclude(), dir.Close())
 }
 
-// keepTables keeps the tables that a plan describes in the experiment's directory.
-func keepTables(dir *rundir.Experiment, of expr.Wanted) error {
-	if len(of.Tables) == 0 {
-		return nil
-	}
-	b, err := json.Marshal(of.Tables)
-	if err != nil {
-		return fmt.Errorf("encode tables: %w", err)
-	}
-	return dir.KeepTables(b)
-}
-
 // series is an experiment in progress, used by one goroutine.
 type series struct {
 	Config
 	*Trial
-	dir     *rundir.Experiment
-	result  *run.Experiment
-	results []*run.Run
-	kept    map[experiment.Turn]*run.Run // when an experiment resumes: the runs that need not be repeated
-	spent   []time.Duration              // by variant
-	passed  []bool                       // by variant: it exceeded its cap, and that was reported
+	settings *experiment.Settings
+	dir      *rundir.Experiment
+	result   *run.Experiment
+	results  []*run.Run
+	kept     map[experiment.Turn]*run.Run // when an experiment resumes: the runs that need not be repeated
+	spent    []time.Duration              // by variant
+	passed   []bool                       // by variant: it exceeded its cap, and that was reported
 
 	rounds   int  // how many runs every variant had at the last forecast of differences
 	foreseen bool // no further forecast is needed
@@ -124,7 +112,7 @@ func (s *series) run(ctx context.Context) {
 			return
 		}
 		if r := s.kept[t]; r != nil {
-			s.enter(t, r, time.Duration(r.Seconds*1e9), experiment.Capped(r))
+			s.enter(t, r, time.Duration(r.Seconds*1e9))
 			continue
 		}
 		if s.Cap > 0 && s.spent[t.Variant] >= s.Cap {
@@ -136,7 +124,7 @@ func (s *series) run(ctx context.Context) {
 		}
 		fmt.Fprintf(s.Words, "run %d of %d: %s, repetition %d\n", i+1, len(s.Variants)*s.Repeat, s.Variants[t.Variant].Name, t.Repetition)
 		s.turn(ctx, t)
-		if why := s.hopeless(); why != nil {
+		if why := experiment.Hopeless(s.result, s.results); why != nil {
 			s.result.Abort(*why)
 			return
 		}
@@ -163,26 +151,6 @@ func (s *series) decided(i int) bool {
 	return done || s.Budget > 0 && spent+spent/time.Duration(i/2) > s.Budget
 }
 
-// hopeless returns why further runs are pointless: the first three failed for the same reason, such as a server that is not there, or the first two of
-// a gate's side did. Otherwise it returns nil.
-func (s *series) hopeless() *reason.Why {
-	tries, results := 3, s.results
-	if s.result.Gate != nil {
-		last := results[len(results)-1].Variant
-		tries, results = 2, slices.DeleteFunc(slices.Clone(results), func(r *run.Run) bool { return r.Variant != last })
-	}
-	if len(results) != tries {
-		return nil
-	}
-	first := results[0].Verdict
-	for _, r := range results {
-		if r.Verdict.Completeness != run.Failed || !slices.Equal(r.Verdict.Reasons, first.Reasons) {
-			return nil
-		}
-	}
-	return &reason.Why{Code: first.Codes[0], Text: "given up, since all runs failed by the same cause,"}
-}
-
 // endedBy says what ended the experiment early.
 func (s *series) endedBy() reason.Why {
 	if s.timedOut() {
@@ -196,12 +164,12 @@ func (s *series) turn(ctx context.Context, t experiment.Turn) {
 	variant := s.Variants[t.Variant].Name
 	began := time.Now()
 	drain, capped := limited(s.Drain, s.Cap, s.Cap-s.spent[t.Variant])
+	defer capped()
 	result := s.carryOut(ctx, s.Plans[t.Variant], job{drain: drain, restart: RestartOf(s.Trial.Experiment, variant), header: run.Header{
 		ID:         rundir.NewID(began, fmt.Sprintf("%s-%s-%d", s.result.Plan, variant, t.Repetition)),
-		Experiment: s.result.ID, Variant: variant, Repetition: t.Repetition,
+		Experiment: s.result.ID, ExperimentDigest: s.result.PlanDigest, Variant: variant, Repetition: t.Repetition,
 	}}, capped)
-	s.enter(t, result, time.Since(began), capped())
-	s.result.Seconds = time.Since(s.result.StartedAt).Seconds()
+	s.enter(t, result, time.Since(began))
 	fmt.Fprintf(s.Words, "%s: %s, %s; %s\n", variant, result.Verdict.Completeness, result.Verdict.Validity, time.Since(began).Round(time.Millisecond))
 	if err := s.dir.Save(s.result); err != nil {
 		fmt.Fprintf(s.Words, "loadgen: %v\n", err)
@@ -209,10 +177,10 @@ func (s *series) turn(ctx context.Context, t experiment.Turn) {
 }
 
 // enter adds a finished run to the experiment's result.
-func (s *series) enter(t experiment.Turn, r *run.Run, took time.Duration, capped bool) {
+func (s *series) enter(t experiment.Turn, r *run.Run, took time.Duration) {
 	s.spent[t.Variant] += took
 	s.results = append(s.results, r)
-	s.result.Add(r, capped)
+	s.result.Add(r)
 }
 
 // carryOut runs a plan in its own directory and returns its result, which records a failure.
@@ -261,32 +229,10 @@ func (s *series) foresee() {
 	}
 }
 
-// conclude computes and keeps the comparison.
+// conclude computes and keeps the comparison, with the tables and charts that the plan describes.
 func (s *series) conclude() error {
 	experiment.Conclude(s.result, s.results)
 	s.result.Finished = true
-	s.ofPlan(s.Latencies(s.result))
-	return s.dir.Save(s.result)
-}
-
-// ofPlan adds the tables and charts that the plan describes.
-func (s *series) ofPlan(latencies expr.Latencies) {
-	var variants []expr.Variant
-	for i, v := range s.Variants {
-		one := expr.Variant{Name: v.Name, Plan: s.Plans[i], Bound: s.BoundOf(v.Name), Latencies: latencies}
-		for j, r := range s.results {
-			if r.Variant == v.Name && s.result.Runs[j].Counts() {
-				one.Runs = append(one.Runs, r)
-			}
-		}
-		variants = append(variants, one)
-	}
-	var tables []run.Table
-	for _, t := range s.Tables {
-		tables = append(tables, expr.Fill(t, variants, s.index(s.Trial.Experiment.Baseline)))
-	}
-	s.result.Tables = append(tables, s.result.Tables...)
-	for _, c := range s.Charts {
-		expr.Draw(s.result, c, variants)
-	}
+	planOf := func(r *run.Run) (*plan.Plan, error) { return s.Plans[s.index(r.Variant)], nil }
+	return errors.Join(s.settings.Show(s.result, s.results, planOf, s.Latencies(s.result)), s.dir.Save(s.result))
 }

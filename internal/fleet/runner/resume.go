@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +15,8 @@ import (
 // open creates the directory of an experiment, or takes over that of one that was cut off and finds out which runs need not be repeated.
 func (s *series) open() error {
 	base := s.Baseline()
-	x := experiment.New(rundir.NewID(time.Now(), base.Name), base, s.Trial.Experiment, time.Now(), s.Version)
+	now := time.Now()
+	x := experiment.New(rundir.NewID(now, base.Name), base, s.Trial.Experiment, now, s.Version)
 	x.Labels = s.Labels
 	if s.Trial.Gate != nil {
 		var err error
@@ -22,26 +24,27 @@ func (s *series) open() error {
 			return err
 		}
 	}
-	var digests []string
+	s.settings = &experiment.Settings{Plan: base.Name, Seed: base.Seed, Experiment: s.Trial.Experiment, Gate: x.Gate, Wanted: s.Wanted}
 	for _, p := range s.Plans {
 		canonical, err := p.Canonical()
 		if err != nil {
 			return err
 		}
-		digests = append(digests, plan.Digest(canonical))
+		s.settings.Digests = append(s.settings.Digests, plan.Digest(canonical))
 	}
-	var err error
-	if x.PlanDigest, err = experiment.Digest(s.Trial.Experiment, digests); err != nil {
-		return err
+	text, err := json.Marshal(s.settings)
+	if err != nil {
+		return fmt.Errorf("encode the experiment's settings: %w", err)
 	}
+	x.PlanDigest = plan.Digest(text)
 	s.result = x
 	if s.Resume != "" {
-		return s.resume(digests)
+		return s.resume()
 	}
 	if s.dir, err = rundir.CreateExperiment(s.Root, x); err != nil {
 		return err
 	}
-	if err := keepTables(s.dir, s.Wanted); err != nil {
+	if err := s.dir.KeepSettings(text); err != nil {
 		return errors.Join(err, s.dir.Close())
 	}
 	return nil
@@ -49,7 +52,7 @@ func (s *series) open() error {
 
 // resume takes over the directory of the experiment to resume. It keeps the experiment's name, start time and labels. The runs keep their schedule,
 // whichever are already done.
-func (s *series) resume(digests []string) error {
+func (s *series) resume() error {
 	dir, was, err := rundir.ReopenExperiment(s.Root, s.Resume)
 	if err != nil {
 		return err
@@ -58,7 +61,7 @@ func (s *series) resume(digests []string) error {
 	x.ID, x.StartedAt = was.ID, was.StartedAt
 	runs, err := rundir.RunsOf(s.Root, was.ID)
 	if err == nil {
-		s.kept, err = experiment.Resume(x, was, digests, runs)
+		s.kept, err = experiment.Resume(x, was, runs)
 	}
 	switch {
 	case err != nil:

@@ -23,6 +23,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -287,6 +288,28 @@ func ids(x *run.Experiment) (all []string) {
 	return all
 }
 
+// requireAgain checks that settings and runs make the same experiment, but for what only it says.
+func requireAgain(t *testing.T, c Config, trial *Trial, x *run.Experiment, unproven ...string) {
+	t.Helper()
+	var s experiment.Settings
+	_, err := rundir.Settings(c.Root, x.ID, &s)
+	require.NoError(t, err)
+	require.NoError(t, s.CheckValid())
+	var runs []*run.Run
+	for _, id := range ids(x) {
+		r, err := rundir.Load(c.Root, id)
+		require.NoError(t, err)
+		runs = append(runs, r)
+	}
+	again, not, err := experiment.Again(x, &s, runs)
+	require.NoError(t, err)
+	planOf := func(r *run.Run) (*plan.Plan, error) { return trial.Plans[trial.index(r.Variant)], nil }
+	require.NoError(t, s.Show(again, runs, planOf, nil))
+	again.StartedAt = rundir.StartOf(x.ID)
+	require.Empty(t, rundir.Differences(x, again))
+	require.Equal(t, unproven, not)
+}
+
 func TestAnExperimentRunsEachVariant(t *testing.T) {
 	file := parsed(t, "iterations = 5", `experiment {
   repeat = 2
@@ -324,6 +347,7 @@ table "t" {
 	kept, err := rundir.LoadExperiment(c.Root, x.ID)
 	require.NoError(t, err)
 	require.Equal(t, ids(x), ids(kept))
+	requireAgain(t, c, trial, x)
 
 	c.Resume = x.ID
 	_, _, err = Experiment(t.Context(), c, trial)
@@ -359,6 +383,7 @@ func TestAnExperimentGoesOn(t *testing.T) {
 	require.Len(t, x.Runs, 3)
 	require.Equal(t, exit.Aborted, x.ExitCode)
 	require.Equal(t, reason.User.Code, x.Verdict.Codes[0])
+	requireAgain(t, c, trial, x, reason.User.Text)
 
 	c.Drain, c.Resume = make(chan struct{}), x.ID
 	again, _, err := Experiment(t.Context(), c, trial)
@@ -367,6 +392,7 @@ func TestAnExperimentGoesOn(t *testing.T) {
 	require.True(t, again.Finished)
 	require.Equal(t, run.Complete, again.Verdict.Completeness, again.Verdict.Reasons)
 	require.Equal(t, append(ids(x), (*ended)[3]), ids(again))
+	requireAgain(t, c, trial, again)
 
 	trial.Repeat, c.Resume = 3, again.ID
 	_, _, err = Experiment(t.Context(), c, trial)
@@ -397,6 +423,7 @@ func TestAGateGoesOn(t *testing.T) {
 	require.Len(t, x.Runs, 3)
 	require.Equal(t, exit.Aborted, x.ExitCode)
 	require.Regexp(t, "^Cannot tell after 1 pair of runs", x.Gate.Text)
+	requireAgain(t, c, trial, x, reason.User.Text)
 
 	c.Drain, c.Resume = make(chan struct{}), x.ID
 	again, _, err := Experiment(t.Context(), c, trial)
@@ -405,6 +432,7 @@ func TestAGateGoesOn(t *testing.T) {
 	require.Equal(t, 8, again.Gate.Pairs, again.Gate.Why)
 	require.NotEmpty(t, again.Gate.Decision)
 	require.Len(t, again.Runs, 16)
+	requireAgain(t, c, trial, again)
 
 	c.Resume, c.Allowed = "", restarts("false")
 	failed, _, err := Experiment(t.Context(), c, trial)
@@ -413,6 +441,7 @@ func TestAGateGoesOn(t *testing.T) {
 	require.LessOrEqual(t, len(failed.Runs), 3, "two of a side")
 	require.Contains(t, failed.Verdict.Reasons[0], "given up, since all runs failed by the same cause")
 	require.Regexp(t, "failed: restart the targets: hook again: exit status 1", failed.Gate.Why[0])
+	requireAgain(t, c, trial, failed)
 }
 
 func TestHooksOfATrial(t *testing.T) {

@@ -68,7 +68,7 @@ func alternations(a, b []comparison.Kept) (n int) {
 	last := ""
 	runs, _ := inTurn(a, b)
 	for _, r := range runs {
-		if !r.Ended(false).Counts() {
+		if !r.Ended().Counts() {
 			continue
 		}
 		if last != "" && r.Variant != last {

@@ -118,7 +118,7 @@ func whyNoCPU(p *plan.Plan, ph *plan.Phase) string {
 func valueOf(g *run.Gate, r *run.Run) (v float64, why string) {
 	ph := r.Phase[g.Phase]
 	switch {
-	case ph == nil || !r.Ended(false).Counts() || r.Verdict.Completeness != run.Complete:
+	case ph == nil || !r.Ended().Counts() || r.Verdict.Completeness != run.Complete:
 		return 0, strings.Join(append([]string{string(r.Verdict.Completeness)}, r.Verdict.Reasons...)[:min(2, 1+len(r.Verdict.Reasons))], ": ")
 	case g.Metric == plan.CPUPerOp:
 		return cpuPerOp(ph)

@@ -113,7 +113,7 @@ func TestGateOfAnExperiment(t *testing.T) {
 						c.change(r, ph)
 					}
 					r.Conclude(run.Complete)
-					x.Add(r, false)
+					x.Add(r)
 					runs = append(runs, r)
 				}
 			}

@@ -91,7 +91,7 @@ func TestWhatExperimentsShow(t *testing.T) {
 			for i := range c.repeat {
 				for v, name := range names {
 					r := measured(x, name, i+1, c.rates[v]*(1+c.scatter*random.NormFloat64()))
-					x.Add(r, false)
+					x.Add(r)
 					runs = append(runs, r)
 				}
 			}
@@ -127,7 +127,7 @@ func TestForeseenDifferenceIsThatOfTheWorst(t *testing.T) {
 			for _, name := range order {
 				scatter := map[string]float64{"base": 0.005, "calm": 0.005, "wild": 0.2}[name]
 				r := measured(x, name, i+1, 1000*(1+scatter*[]float64{-1, 1, -0.5, 0.5}[i]))
-				x.Add(r, false)
+				x.Add(r)
 				runs = append(runs, r)
 			}
 		}

@@ -48,7 +48,7 @@ func TestFiguresAreThoseOfScipy(t *testing.T) {
 			for variant, rates := range map[string][]float64{"a": c.A, "b": c.B} {
 				for i, rate := range rates {
 					r := rated(variant, i+1, rate)
-					x.Add(r, false)
+					x.Add(r)
 					runs = append(runs, r)
 				}
 			}

@@ -30,10 +30,10 @@ const (
 	ofShares      reason.Code = "of_shares"         // shares are compared by difference
 )
 
-// New returns an experiment before its first run. The plan is the baseline's.
+// New returns an experiment before its first run. The plan is the baseline's. It begins in the second that is in its ID.
 func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version string) *run.Experiment {
 	x := run.NewExperiment(id)
-	x.Plan, x.StartedAt, x.Loadgen, x.Seed = p.Name, at.UTC(), version, p.Seed
+	x.Plan, x.StartedAt, x.Loadgen, x.Seed = p.Name, at.UTC().Truncate(time.Second), version, p.Seed
 	x.Repeat, x.Order, x.Baseline, x.Fork, x.CapSeconds = e.Repeat, e.Order, e.Baseline, e.Fork, e.Cap.Seconds()
 	x.Compare, x.Matters, x.LeftOut = e.Compare, e.Matters, e.LeftOut
 	for _, v := range e.Variants {

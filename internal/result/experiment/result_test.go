@@ -96,7 +96,7 @@ func TestKeysAreComparedWhereOpsHaveSeveral(t *testing.T) {
 				op := r.Phase["load"].Op["get"]
 				rate := *op.Rate * float64(each)
 				op.Due, op.Keys.Due, op.Keys.Rate = 20_000, 20_000*each, &rate
-				x.Add(r, false)
+				x.Add(r)
 				runs = append(runs, r)
 			}
 		}
@@ -122,7 +122,7 @@ func TestDifferencesAreFoundAndNamed(t *testing.T) {
 	for i := range 5 {
 		for v, rate := range []float64{1000, 1300, 1000} {
 			r := measured(x, []string{"a", "b", "same"}[v], i+1, rate*(1+0.01*random.NormFloat64()))
-			x.Add(r, false)
+			x.Add(r)
 			runs = append(runs, r)
 		}
 	}
@@ -175,10 +175,10 @@ func requireReasons(t *testing.T, f run.Figure) {
 func TestRunsThatDoNotCountAreLeftOut(t *testing.T) {
 	x := begun(described(3, "a", "b"))
 	var runs []*run.Run
-	for i, completeness := range []run.Completeness{run.Complete, run.Failed, run.Aborted, run.Aborted} {
+	for i, completeness := range []run.Completeness{run.Complete, run.Failed, run.Aborted, run.Capped} {
 		r := measured(x, "a", i+1, 1000)
 		r.Conclude(completeness)
-		x.Add(r, i == 3)
+		x.Add(r)
 		runs = append(runs, r)
 	}
 	experiment.Conclude(x, runs)
@@ -199,7 +199,7 @@ func TestOtherDurabilityIsNotCompared(t *testing.T) {
 		for i := range e.Repeat {
 			r := measured(x, name, i+1, 1000)
 			r.Phase["load"].Log = &worker.Log{Log: localfile.Log{SyncUsed: sync}}
-			x.Add(r, false)
+			x.Add(r)
 			runs = append(runs, r)
 		}
 	}
@@ -225,7 +225,7 @@ func figured(t *testing.T, change func(x *run.Experiment), set func(r *run.Run, 
 			r := rated(variant, i+1, 1000)
 			ph := r.Phase["load"]
 			set(r, ph, ph.Op["get"], v)
-			x.Add(r, false)
+			x.Add(r)
 			runs = append(runs, r)
 		}
 	}
@@ -356,7 +356,7 @@ func TestOutlook(t *testing.T) {
 		for i := range rounds {
 			for k, v := range []string{"a", "b"} {
 				r := measured(x, v, i+1, 1000*(1+0.01*float64(i*(k+1))))
-				x.Add(r, false)
+				x.Add(r)
 				runs = append(runs, r)
 			}
 		}
@@ -376,7 +376,7 @@ func TestStrangersHaveNoPart(t *testing.T) {
 	var runs []*run.Run
 	for _, v := range []string{"a", "b"} {
 		r := measured(x, v, 1, 1000)
-		x.Add(r, false)
+		x.Add(r)
 		runs = append(runs, r, measured(x, v, 2, 9000))
 	}
 	experiment.Conclude(x, runs)

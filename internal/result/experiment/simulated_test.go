@@ -122,7 +122,7 @@ func conducted(repeat int, names []string, of map[string]population, random *ran
 	for i := range repeat {
 		for _, name := range names {
 			r := of[name](name, i+1, random)
-			x.Add(r, false)
+			x.Add(r)
 			runs = append(runs, r)
 		}
 	}
@@ -292,7 +292,7 @@ func figures(random *rand.Rand, repeat, variants int, planted, drift float64, dr
 			r.Phase["load"].Op[string(rune('a'+m))] = op
 		}
 		delete(r.Phase["load"].Op, "get")
-		x.Add(r, false)
+		x.Add(r)
 		runs = append(runs, r)
 	}
 	experiment.Conclude(x, runs)

@@ -133,7 +133,7 @@ func TestCheckRefuses(t *testing.T) {
 		{
 			"root", `phases.get.seconds > 1`,
 			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, draws_as, drivers, ` +
-				`environment, exit_code, experiment, fleet, id, labels, loadgen, losses, phase, phase_order, plan, plan_digest, recovered, repetition, schema, seconds, ` +
+				`environment, exit_code, experiment, experiment_digest, fleet, id, labels, loadgen, losses, phase, phase_order, plan, plan_digest, recovered, repetition, schema, seconds, ` +
 				`started_at, strict, unverified, variant, verdict, workers.`,
 		},
 		{

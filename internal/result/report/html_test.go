@@ -91,7 +91,7 @@ func studied(t testing.TB, seconds int, variants ...string) timeline.Source {
 			h := header
 			h.ID, h.Experiment, h.Variant, h.Repetition = fmt.Sprintf("%s-%d-%d", header.ID, i, repetition+1), x.ID, name, repetition+1
 			one := recordedAs(t, h, uint64(10*i+repetition), seconds, 60+20*i+repetition)
-			x.Add(one.Run, false)
+			x.Add(one.Run)
 			runs, all = append(runs, one.Run), append(all, one)
 		}
 	}

@@ -203,19 +203,16 @@ func TestWhatAWorkerSpent(t *testing.T) {
 func TestWhichRunsCount(t *testing.T) {
 	for _, c := range []struct {
 		is     Completeness
-		capped bool
 		want   Stop
 		counts bool
 	}{
-		{Complete, false, StopFinished, true},
-		{Complete, true, StopCap, true},
-		{Degraded, false, StopFinished, true},
-		{Aborted, false, StopAborted, false},
-		{Aborted, true, StopCap, true},
-		{Failed, false, StopFailed, false},
-		{Failed, true, StopFailed, false},
+		{Complete, StopFinished, true},
+		{Degraded, StopFinished, true},
+		{Capped, StopCap, true},
+		{Aborted, StopAborted, false},
+		{Failed, StopFailed, false},
 	} {
-		one := comparedRun("a", c.is).Ended(c.capped)
+		one := comparedRun("a", c.is).Ended()
 		require.Equal(t, c.want, one.Stopped, "%+v", c)
 		require.Equal(t, c.counts, one.Counts(), "%+v", c)
 	}
@@ -297,11 +294,10 @@ func TestRunsOfAnExperiment(t *testing.T) {
 	for _, one := range []struct {
 		variant string
 		is      Completeness
-		capped  bool
-	}{{"b", Complete, false}, {"a", Complete, false}, {"b", Aborted, false}, {"a", Aborted, true}, {"b", Complete, false}} {
+	}{{"b", Complete}, {"a", Complete}, {"b", Aborted}, {"a", Capped}, {"b", Complete}} {
 		r := comparedRun(one.variant, one.is)
-		x.Add(r, one.capped)
-		require.Equal(t, r.Ended(one.capped), x.Runs[len(x.Runs)-1])
+		x.Add(r)
+		require.Equal(t, r.Ended(), x.Runs[len(x.Runs)-1])
 	}
 	require.Len(t, x.Runs, 5)
 	require.Equal(t, []Variant{{Name: "a", Runs: 2, Stopped: StopCap}, {Name: "b", Runs: 2, Stopped: StopAborted}, {Name: "c", Stopped: StopFinished}}, x.Variants)

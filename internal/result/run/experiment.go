@@ -31,7 +31,7 @@ type Experiment struct {
 	Compare    []string  `json:"compare,omitempty"` // metrics compared, by their paths below an op; none for the usual ones
 	Matters    float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0 if any does
 	CapSeconds float64   `json:"cap_seconds"`       // limit for all runs of a variant together; 0 for none
-	Seconds    float64   `json:"seconds"`           // from StartedAt to the end, or to the end of the last run named
+	Seconds    float64   `json:"seconds"`           // from StartedAt to the end of the run that ended last
 	Finished   bool      `json:"finished"`          // false if it is in progress or was cut off
 	Verdict    Verdict   `json:"verdict"`           // each part is the worst over its runs
 	ExitCode   int       `json:"exit_code"`         // the worst over its runs
@@ -263,15 +263,15 @@ func (x *Experiment) CheckValid() error {
 	return nil
 }
 
-// Ended summarises the run as one of an experiment. capped says that its variant's cap ended it.
-func (r *Run) Ended(capped bool) ExperimentRun {
+// Ended summarises the run as one of an experiment.
+func (r *Run) Ended() ExperimentRun {
 	one := ExperimentRun{
 		ID: r.ID, Variant: r.Variant, Repetition: r.Repetition, Seconds: r.Seconds, Verdict: r.Verdict, ExitCode: r.ExitCode, Stopped: StopFinished,
 	}
 	switch {
 	case r.Verdict.Completeness == Failed:
 		one.Stopped = StopFailed
-	case capped:
+	case r.Verdict.Completeness == Capped:
 		one.Stopped = StopCap
 	case r.Verdict.Completeness == Aborted:
 		one.Stopped = StopAborted
@@ -279,9 +279,11 @@ func (r *Run) Ended(capped bool) ExperimentRun {
 	return one
 }
 
-// Add adds a run that has ended and updates the verdict. capped says that its variant's cap ended it.
-func (x *Experiment) Add(r *Run, capped bool) {
-	one := r.Ended(capped)
+// Add adds a run that has ended and updates the verdict.
+func (x *Experiment) Add(r *Run) {
+	one := r.Ended()
+	end := r.StartedAt.Add(time.Duration(r.Seconds * float64(time.Second)))
+	x.Seconds = max(x.Seconds, end.Round(0).Sub(x.StartedAt.Round(0)).Seconds())
 	x.Runs = append(x.Runs, one)
 	for i := range x.Variants {
 		v := &x.Variants[i]
@@ -319,7 +321,12 @@ func (x *Experiment) Cap(variant string) {
 		}
 	}
 	x.Verdict.Completeness = worst(completenesses[:], x.Verdict.Completeness, Capped)
-	x.say(0, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("%s: not run as often as planned: its cap is used up", variant)})
+	x.say(0, CapUsed(variant))
+}
+
+// CapUsed is the reason that Cap gives.
+func CapUsed(variant string) reason.Why {
+	return reason.Why{Code: reason.Capped, Text: variant + ": not run as often as planned: its cap is used up"}
 }
 
 // An experiment takes the worst of each of these. They are ordered from best to worst.

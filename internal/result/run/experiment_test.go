@@ -33,7 +33,7 @@ func TestExperimentIsAsGoodAsItsWorstRun(t *testing.T) {
 		x.Baseline, x.Repeat, x.Variants = "a", 3, []Variant{{Name: "a", Stopped: StopFinished}}
 		worst := Complete
 		for _, one := range c.runs {
-			x.Add(comparedRun("a", one), false)
+			x.Add(comparedRun("a", one))
 			if completenessRank(one) > completenessRank(worst) {
 				worst = one
 			}
@@ -61,7 +61,7 @@ func TestCannotTell(t *testing.T) {
 		r.Add("p", &Phase{Validity: Suspect, Reasons: []Reason{{Validity: Suspect, Code: reason.CannotTell}}})
 		r.SetAsserts(c.asserts)
 		require.Equal(t, c.want, r.ExitCode)
-		x.Add(r, false)
+		x.Add(r)
 		require.Equal(t, c.want, x.ExitCode)
 	}
 }
@@ -72,11 +72,11 @@ func TestInvalidOutweighsAssertsOnly(t *testing.T) {
 	no := false
 	r := comparedRun("a", Complete)
 	r.SetAsserts([]AssertResult{{Name: "n", OK: &no}})
-	x.Add(r, false)
+	x.Add(r)
 	require.Equal(t, exit.Assert, x.ExitCode)
 	bad := comparedRun("a", Complete)
 	bad.Add("p", &Phase{Validity: Invalid})
-	x.Add(bad, false)
+	x.Add(bad)
 	require.Equal(t, exit.Invalid, x.ExitCode)
 	require.Equal(t, Verdict{
 		Completeness: Complete, Validity: Invalid, Assertions: Fail,

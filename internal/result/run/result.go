@@ -39,17 +39,18 @@ type Run struct {
 
 // Header identifies a run.
 type Header struct {
-	ID         string    `json:"id"`
-	Plan       string    `json:"plan"`        // the plan's name
-	PlanDigest string    `json:"plan_digest"` // SHA-256 of its canonical JSON, in hex
-	StartedAt  time.Time `json:"started_at"`  // RFC 3339, UTC
-	Loadgen    string    `json:"loadgen"`     // version of the program that coordinated
-	Workers    []string  `json:"workers"`     // names
-	Strict     bool      `json:"strict"`      // suspect counts as invalid
-	Experiment string    `json:"experiment"`  // the experiment that it belongs to, or ""
-	Variant    string    `json:"variant"`     // the variant whose values the plan ran with; "" for the variables' defaults
-	Repetition int       `json:"repetition"`  // its number among the variant's runs in the experiment, or the user's own number for it, from 1; 0 without either
-	DrawsAs    int       `json:"draws_as"`    // the repetition whose random draws its loads made, from 1; 0 in results of an older loadgen, where all drew as the first
+	ID               string    `json:"id"`
+	Plan             string    `json:"plan"`                        // the plan's name
+	PlanDigest       string    `json:"plan_digest"`                 // SHA-256 of its canonical JSON, in hex
+	StartedAt        time.Time `json:"started_at"`                  // RFC 3339, UTC
+	Loadgen          string    `json:"loadgen"`                     // version of the program that coordinated
+	Workers          []string  `json:"workers"`                     // names
+	Strict           bool      `json:"strict"`                      // suspect counts as invalid
+	Experiment       string    `json:"experiment"`                  // the experiment that it belongs to, or ""
+	ExperimentDigest string    `json:"experiment_digest,omitempty"` // the experiment's plan_digest; absent without an experiment, and in results of an older loadgen
+	Variant          string    `json:"variant"`                     // the variant whose values the plan ran with; "" for the variables' defaults
+	Repetition       int       `json:"repetition"`                  // its number among the variant's runs in the experiment, or the user's own number for it, from 1; 0 without either
+	DrawsAs          int       `json:"draws_as"`                    // the repetition whose random draws its loads made, from 1; 0 in results of an older loadgen, where all drew as the first
 
 	Labels map[string]string `json:"labels"` // set by the user
 

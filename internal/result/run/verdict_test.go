@@ -93,7 +93,7 @@ func TestCodesOfAnOtherReason(t *testing.T) {
 	r.Verdict.Codes = nil
 	require.NoError(t, r.CheckValid())
 	x := NewExperiment("x")
-	x.Add(r, false)
+	x.Add(r)
 	require.Equal(t, []reason.Code{"", ""}, x.Verdict.Codes)
 }
 

@@ -23,7 +23,8 @@ const (
 	unverifiedFile = "unverified" // why an imported result could not be verified; it is not packed, since each import verifies again
 
 	experimentFile = "experiment.json"
-	tablesFile     = "tables.json"
+	settingsFile   = "settings.json"
+	tablesFile     = "tables.json" // of an older loadgen, which kept only the tables among the settings
 )
 
 // minFree is the free space that a run requires: less would not hold the result of a short run.

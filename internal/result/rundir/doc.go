@@ -18,7 +18,7 @@
 //
 //	ROOT/20261120T173430Z-hydra-m4-9b01/
 //	    experiment.json     its runs and, once it has finished, how variants compare; replaced atomically after each run
-//	    tables.json         the tables that its plan describes; if there are any
+//	    settings.json       what its plan says of it; the log of each of its runs has this file's digest
 //
 // New directories, including the root, are accessible to their user only (0700, files 0600). An existing one keeps its mode.
 //

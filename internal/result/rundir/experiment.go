@@ -51,22 +51,25 @@ func createExperiment(on disk, root string, x *run.Experiment) (*Experiment, err
 // Path returns the directory.
 func (e *Experiment) Path() string { return e.path }
 
-// KeepTables writes the JSON of the tables that the plan describes, so that even an experiment that was cut off can have its tables.
-func (e *Experiment) KeepTables(tables []byte) error {
-	if err := replaceFile(e.disk, filepath.Join(e.path, tablesFile), tables); err != nil {
-		return fmt.Errorf("keep tables: %w", err)
+// KeepSettings writes the JSON of the experiment's settings, from which it can be made again.
+func (e *Experiment) KeepSettings(text []byte) error {
+	if err := replaceFile(e.disk, filepath.Join(e.path, settingsFile), text); err != nil {
+		return fmt.Errorf("keep settings: %w", err)
 	}
 	return nil
 }
 
-// Tables returns the text that KeepTables has written. If there is none, the error is fs.ErrNotExist.
-func Tables(root, id string) ([]byte, error) {
+// Settings decodes what KeepSettings has written into v, and returns the text. If there is none, as of an older loadgen, the error is fs.ErrNotExist.
+func Settings(root, id string, v any) ([]byte, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	b, err := safefile.Read(filepath.Join(root, id, tablesFile), maxPlan)
+	b, err := safefile.Read(filepath.Join(root, id, settingsFile), maxPlan)
+	if err == nil {
+		err = decode(b, v)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read the tables of experiment %s: %w", id, err)
+		return nil, fmt.Errorf("read the settings of experiment %s: %w", id, err)
 	}
 	return b, nil
 }
@@ -96,8 +99,7 @@ func LoadExperiment(root, id string) (*run.Experiment, error) {
 		return nil, fmt.Errorf("load experiment %s: %w", id, err)
 	}
 	x.Imported = Imported(root, id)
-	var err error
-	if x.Unverified, err = unverified(root, id); err != nil {
+	if err := unverified(root, id, &x.Unverified); err != nil {
 		return nil, fmt.Errorf("load experiment %s: %w", id, err)
 	}
 	return &x, nil

@@ -30,7 +30,7 @@ func TestExperimentDirectory(t *testing.T) {
 
 	r := result()
 	r.Variant, r.Repetition = "a", 1
-	x.Add(r, false)
+	x.Add(r)
 	require.NoError(t, d.Save(x))
 	// A crash in the middle of the next change leaves this one.
 	require.NoError(t, os.WriteFile(filepath.Join(path, experimentFile+".tmp"), []byte(`{"schema":`), 0o644))

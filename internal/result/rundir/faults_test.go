@@ -157,7 +157,7 @@ func TestFaultsOfAnExperiment(t *testing.T) {
 		}
 		changed := *x
 		changed.Labels = map[string]string{"changed": "yes"}
-		told(t, on, e.KeepTables([]byte("[]")), e.Save(&changed), e.Close())
+		told(t, on, e.KeepSettings([]byte("{}")), e.Save(&changed), e.Close())
 		is, err := LoadExperiment(root, "one")
 		require.NoError(t, err, on.failed)
 		if on.failed == "rename "+experimentFile {
@@ -165,7 +165,7 @@ func TestFaultsOfAnExperiment(t *testing.T) {
 		}
 	})
 	require.Contains(t, failed, "rename "+experimentFile)
-	require.Contains(t, failed, "rename "+tablesFile)
+	require.Contains(t, failed, "rename "+settingsFile)
 }
 
 // An import that meets a fault says so, and leaves complete runs or none.
@@ -215,7 +215,7 @@ func TestOthersCannotReadARun(t *testing.T) {
 	_, x := study(t)
 	e, err := CreateExperiment(root, x)
 	require.NoError(t, err)
-	require.NoError(t, errors.Join(e.KeepTables([]byte("[]")), e.Close()))
+	require.NoError(t, errors.Join(e.KeepSettings([]byte("{}")), e.Close()))
 	from := t.TempDir()
 	finished(t, from, "imported", "")
 	_, _, err = Import(root, bytes.NewReader(pack(t, from, "imported")), plenty, trusting)

@@ -43,7 +43,7 @@ func summarize(root, id string) run.Summary {
 	var s run.Summary
 	err := readJSON(filepath.Join(root, id, resultFile), &s)
 	if err == nil {
-		s.Unverified, err = unverified(root, id)
+		err = unverified(root, id, &s.Unverified)
 	}
 	if err == nil {
 		s.ID = id // the directory may have been renamed
@@ -82,7 +82,7 @@ func Load(root, id string) (*run.Run, error) {
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}
 	r.Imported = Imported(root, id)
-	if r.Unverified, err = unverified(root, id); err != nil {
+	if err := unverified(root, id, &r.Unverified); err != nil {
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}
 	return &r, nil

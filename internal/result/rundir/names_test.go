@@ -21,12 +21,12 @@ func TestNamesThatNoRunCanHave(t *testing.T) {
 		_, loaded := Load(root, id)
 		_, experiment := LoadExperiment(root, id)
 		_, plan := Plan(root, id)
-		_, tables := Tables(root, id)
+		_, settings := Settings(root, id, nil)
 		_, _, reopened := Reopen(root, id)
 		_, doomed := DeletedWith(root, []string{id})
 		_, packable := Packable(root, []string{id})
 		for i, err := range []error{
-			created, begun, loaded, experiment, plan, tables, reopened, doomed, packable,
+			created, begun, loaded, experiment, plan, settings, reopened, doomed, packable,
 			Snapshots(root, id, nil), Records(root, id, nil), Probes(root, id, nil), Samples(root, id, nil), Delete(root, id),
 		} {
 			require.ErrorContains(t, err, "a name has ", "%d: %q", i, id)
@@ -41,15 +41,15 @@ func TestNamesThatNoRunCanHave(t *testing.T) {
 func TestFilesThatAreNone(t *testing.T) {
 	root := t.TempDir()
 	read := map[string]func(id string) error{
-		"read the plan of run x: ":          func(id string) error { _, err := Plan(root, id); return err },
-		"read the tables of experiment x: ": func(id string) error { _, err := Tables(root, id); return err },
-		"read the snapshots of run x: ":     func(id string) error { return Snapshots(root, id, nil) },
-		"read what was observed in run x: ": func(id string) error { return Probes(root, id, nil) },
-		"read the samples of run x: ":       func(id string) error { return Samples(root, id, nil) },
-		"load run x: ":                      func(id string) error { _, err := Load(root, id); return err },
-		"load experiment x: ":               func(id string) error { _, err := LoadExperiment(root, id); return err },
-		"take run x: it has its result":     func(id string) error { _, _, err := Reopen(root, id); return err },
-		"pack x: ":                          func(id string) error { return Pack(io.Discard, root, []string{id}) },
+		"read the plan of run x: ":            func(id string) error { _, err := Plan(root, id); return err },
+		"read the settings of experiment x: ": func(id string) error { _, err := Settings(root, id, nil); return err },
+		"read the snapshots of run x: ":       func(id string) error { return Snapshots(root, id, nil) },
+		"read what was observed in run x: ":   func(id string) error { return Probes(root, id, nil) },
+		"read the samples of run x: ":         func(id string) error { return Samples(root, id, nil) },
+		"load run x: ":                        func(id string) error { _, err := Load(root, id); return err },
+		"load experiment x: ":                 func(id string) error { _, err := LoadExperiment(root, id); return err },
+		"take run x: it has its result":       func(id string) error { _, _, err := Reopen(root, id); return err },
+		"pack x: ":                            func(id string) error { return Pack(io.Discard, root, []string{id}) },
 	}
 	for _, name := range append(packed, unverifiedFile) {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, "x", name), 0o700))

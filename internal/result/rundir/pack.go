@@ -30,7 +30,7 @@ const (
 )
 
 // packed are the files of a directory that belong in a pack.
-var packed = []string{planFile, logFile, probesFile, samplesFile, resultFile, experimentFile, tablesFile}
+var packed = []string{planFile, logFile, probesFile, samplesFile, resultFile, experimentFile, settingsFile, tablesFile}
 
 // manifest is the first file of a pack.
 type manifest struct {

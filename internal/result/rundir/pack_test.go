@@ -44,7 +44,7 @@ func study(t testing.TB) (root string, x *run.Experiment) {
 	x = experiment()
 	d, err := CreateExperiment(root, x)
 	require.NoError(t, err)
-	require.NoError(t, d.KeepTables([]byte(`[]`)))
+	require.NoError(t, d.KeepSettings([]byte(`{}`)))
 	for _, name := range []string{"r1", "r2"} {
 		finished(t, root, name, x.ID)
 		x.Runs = append(x.Runs, run.ExperimentRun{ID: name, Variant: "a"})

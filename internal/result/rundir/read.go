@@ -41,13 +41,18 @@ func Imported(root, id string) bool {
 	return err == nil
 }
 
-// unverified returns why an imported result could not be verified; "" if it could, or if it was made here.
-func unverified(root, id string) (string, error) {
-	why, err := safefile.Read(filepath.Join(root, id, unverifiedFile), maxPlan)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+// unverified sets why an imported result could not be verified; "" if it could, or if it was made here. Only the import says so: a result that says it
+// itself was changed.
+func unverified(root, id string, why *string) error {
+	if *why != "" {
+		return errors.New("it says of itself that it is unverified, which only an import finds")
 	}
-	return string(why), err
+	text, err := safefile.Read(filepath.Join(root, id, unverifiedFile), maxPlan)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	*why = string(text)
+	return err
 }
 
 // openLog calls f with a run's log.

@@ -232,7 +232,7 @@ func (u *unpacking) checkManifest() error {
 // mostOf returns the size limit of a file of that name. Files that are read piece by piece have no limit of their own.
 func mostOf(name string) int64 {
 	switch name {
-	case planFile, tablesFile:
+	case planFile, settingsFile, tablesFile:
 		return maxPlan
 	case resultFile, experimentFile:
 		return maxText
@@ -286,8 +286,8 @@ func (u *unpacking) verify(id string) error {
 		}
 		return sameName(x.ID, id)
 	}
-	if u.has(id, tablesFile) {
-		return errors.New("the tables of an experiment, in a run")
+	if u.has(id, settingsFile, tablesFile) {
+		return errors.New("the settings of an experiment, in a run")
 	}
 	r, err := Load(u.temp, id)
 	if err != nil {
@@ -331,7 +331,7 @@ func sameName(is, name string) error {
 
 // plainTexts refuses texts with characters that a terminal or a page would obey; loadgen never writes any.
 func (u *unpacking) plainTexts(id string) error {
-	for _, name := range []string{planFile, resultFile, experimentFile, tablesFile} {
+	for _, name := range []string{planFile, resultFile, experimentFile, settingsFile, tablesFile} {
 		if !u.has(id, name) {
 			continue
 		}

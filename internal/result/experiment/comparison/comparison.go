@@ -56,7 +56,7 @@ func New(a, b []Kept) *Result {
 func side(name string, kept []Kept) Side {
 	s := Side{Name: name, Runs: []run.ExperimentRun{}}
 	for _, k := range kept {
-		s.Runs = append(s.Runs, k.Ended(false))
+		s.Runs = append(s.Runs, k.Ended())
 	}
 	return s
 }

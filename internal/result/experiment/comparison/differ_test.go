@@ -95,7 +95,7 @@ func TestRunsOfASide(t *testing.T) {
 	two := run.New(run.Header{ID: "2"}, machine.Environment{})
 	two.Conclude(run.Aborted)
 	s := side("A", []Kept{{Run: one}, {Run: two}})
-	require.Equal(t, Side{Name: "A", Runs: []run.ExperimentRun{one.Ended(false), two.Ended(false)}}, s)
+	require.Equal(t, Side{Name: "A", Runs: []run.ExperimentRun{one.Ended(), two.Ended()}}, s)
 	require.Equal(t, []run.Stop{run.StopFinished, run.StopAborted}, []run.Stop{s.Runs[0].Stopped, s.Runs[1].Stopped})
 	require.Equal(t, Side{Name: "B", Runs: []run.ExperimentRun{}}, side("B", nil))
 }
