@@ -7,11 +7,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/base/exit"
 )
 
 // TestMemoryOfLargeValues compares the peak with what plan check says: it is at most 1.2 times that.
@@ -88,6 +91,42 @@ phase "clean" {
 			t.Logf("%d MiB, %d predicted", most>>20, said)
 			require.Less(t, most, min(c.most<<20, int64(said)<<20*6/5))
 			require.Contains(t, l.stdout.String(), c.says)
+		})
+	}
+}
+
+// TestMemoryOfPacks imports packs of less than a megabyte, and refuses them, in the 200 MB that SECURITY.md says.
+func TestMemoryOfPacks(t *testing.T) {
+	t.Parallel()
+	l := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 1", 1))
+	l.wait(60 * time.Second)
+	x := onlyExperiment(t, l.runs)
+	rows := func(text string, n int) string { return "[" + strings.Repeat(text+",", n-1) + text + "]" }
+	for name, c := range map[string]struct{ id, file, from, to, says string }{
+		"equal rows":    {x.Runs[0].ID, "result.json", `"series": \[[^]]*\]`, `"series": ` + rows(`{"ok":1}`, 120_000), "phase.load.series: 120000 of "},
+		"wide settings": {x.ID, "settings.json", `"variants":\[[^]]*\]`, `"variants":` + rows("{}", 5_000_000), "decoding it would take more than 64 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := t.TempDir()
+			require.NoError(t, os.CopyFS(runs, os.DirFS(l.runs)))
+			path := filepath.Join(runs, c.id, c.file)
+			is, err := os.ReadFile(path)
+			require.NoError(t, err)
+			changed := regexp.MustCompile(c.from).ReplaceAll(is, []byte(c.to))
+			require.Greater(t, len(changed), len(is)+1e6)
+			require.NoError(t, os.WriteFile(path, changed, 0o600))
+			pack := filepath.Join(runs, "pack.tar.gz")
+			output(t, nil, "loadgen", "runs", "export", x.ID, "--runs", runs, "-o", pack)
+			info, err := os.Stat(pack)
+			require.NoError(t, err)
+			require.Less(t, info.Size(), int64(1e6))
+			p := start(t, command(t, "runs", "import", pack, "--runs", filepath.Join(runs, "there")))
+			used := peak(p.cmd.Process.Pid)
+			require.Equal(t, exit.Failed, p.wait(60*time.Second), "%s", &p.stdout)
+			most := used()
+			require.Contains(t, p.stderr.String(), c.says)
+			t.Logf("a pack of %d bytes took %d MB", info.Size(), most/1e6)
+			require.LessOrEqual(t, most, int64(200e6))
 		})
 	}
 }
