@@ -93,7 +93,6 @@ go test $flags ./bench || status=$? # compares processes
 LOADGEN_TEST_RACE=$cc go test $flags -parallel 12 ./internal/command || status=$?
 go test -C examples . || status=$?
 go test -C tools ./sbom || status=$?
-go test -C tools/dashboards . || status=$?
 go test -C tools/packages . || status=$?
 go vet -C tools/olric . || status=$?
 go test -C deploy/manifests ./... || status=$?

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// board is what the tests check in a dashboard. The form of each field is Grafana's own types' business, from which tools/dashboards builds it.
+// board is what the tests check in a dashboard.
 type board struct {
 	UID        string
 	Tags       []string

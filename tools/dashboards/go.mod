@@ -1,5 +1,0 @@
-module github.com/loadgen/loadgen/tools/dashboards
-
-go 1.26.0
-
-require github.com/grafana/grafana-foundation-sdk/go v0.0.22
