@@ -1,12 +1,17 @@
 package experiment_test
 
 import (
+	"bytes"
 	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -16,7 +21,10 @@ import (
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
@@ -76,9 +84,53 @@ func simulated(restarts float64, seconds int) population {
 	}
 }
 
-// recorded draws from 12 recorded runs (testdata/record says how they were made): each drawn run is of the seconds of one of them, in blocks of five.
+// record is set to record runs anew:
+//
+//	XDG_STATE_HOME=DIR loadgen run internal/result/experiment/testdata/recorded.hcl
+//	go test ./internal/result/experiment -run TestFamilies -record DIR/loadgen/runs/EXPERIMENT
+var record = flag.String("record", "", "make testdata/recorded.gz of the runs of the experiment in `RUNS/EXPERIMENT`")
+
+// pack writes the histograms of an experiment's seconds. The form is, compressed and all in unsigned varints: for each run the number of its seconds,
+// and for each second the number of its buckets, their values in nanoseconds less the value before, and their counts. The first and the last second
+// are left out.
+func pack(t *testing.T, path string) {
+	t.Helper()
+	root, name := filepath.Split(path)
+	x, err := rundir.LoadExperiment(root, name)
+	require.NoError(t, err)
+	var b []byte
+	for _, one := range x.Runs {
+		r, err := rundir.Load(root, one.ID)
+		require.NoError(t, err)
+		d := timeline.NewRun(r, driver.Words{})
+		require.NoError(t, rundir.Snapshots(root, one.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }))
+		columns := d.Phases(r)["load"][0].Columns
+		columns = columns[1 : len(columns)-1]
+		b = binary.AppendUvarint(b, uint64(len(columns)))
+		for i := range columns {
+			var pairs []byte
+			n, last := uint64(0), int64(0)
+			for value, count := range columns[i].Answered.Buckets() {
+				pairs = binary.AppendUvarint(binary.AppendUvarint(pairs, uint64(value-last)), count)
+				n, last = n+1, value
+			}
+			b = append(binary.AppendUvarint(b, n), pairs...)
+		}
+	}
+	var packed bytes.Buffer
+	out, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	require.NoError(t, err)
+	_, err = out.Write(b)
+	require.NoError(t, errors.Join(err, out.Close()))
+	require.NoError(t, os.WriteFile("testdata/recorded.gz", packed.Bytes(), 0o644))
+}
+
+// recorded draws from 12 recorded runs: each drawn run is of the seconds of one of them, in blocks of five.
 func recorded(t *testing.T) population {
 	t.Helper()
+	if *record != "" {
+		pack(t, *record)
+	}
 	file, err := os.Open("testdata/recorded.gz")
 	require.NoError(t, err)
 	defer file.Close()
