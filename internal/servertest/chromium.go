@@ -43,11 +43,7 @@ type devtools struct {
 // Chromium starts the browser. It ends with the test.
 func Chromium(t testing.TB) *Tab {
 	t.Helper()
-	exe, err := exec.LookPath("chromium")
-	if err != nil {
-		err = errors.New("chromium not found")
-	}
-	Require(t, "chromium", err)
+	exe := program(t, "chromium", "chromium")
 	theirs, orders, err := os.Pipe()
 	require.NoError(t, err)
 	answers, told, err := os.Pipe()

@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os/exec"
 	"strconv"
@@ -15,11 +14,7 @@ import (
 // further options. It returns the nodes, masters first, once each of them sees the whole cluster.
 func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Server {
 	t.Helper()
-	cli, err := exec.LookPath("redis-cli")
-	if err != nil {
-		err = errors.New("redis-cli not found")
-	}
-	Require(t, "redis", err)
+	cli := program(t, "redis", "redis-cli")
 	create := []string{"--cluster", "create"}
 	var nodes []*Server
 	for range masters * (1 + replicas) {

@@ -61,9 +61,8 @@ func StartIgniteNode(t testing.TB) (addr string) {
 	t.Helper()
 	classes, err := igniteClasses()
 	Require(t, "ignite", err)
-	dir, port := t.TempDir(), freePort(t)
-	s := &Server{t: t, Addr: "127.0.0.1:" + port, done: make(chan struct{})}
-	startIgnite(s, classes, dir, "client="+port, "discovery="+freePort(t), "dir="+dir)
+	dir, s := t.TempDir(), local(t)
+	startIgnite(s, classes, dir, "client="+s.port(), "discovery="+freePort(t), "dir="+dir)
 	return s.Addr
 }
 
@@ -71,9 +70,8 @@ func StartIgniteNode(t testing.TB) (addr string) {
 // there before come later.
 func (n *IgniteNodes) Join() *Server {
 	n.t.Helper()
-	dir, port := n.t.TempDir(), freePort(n.t)
-	s := &Server{t: n.t, Addr: "127.0.0.1:" + port, done: make(chan struct{})}
-	startIgnite(s, n.classes, dir, "client="+port, "discovery="+freePort(n.t), "joins="+n.discovery, "dir="+dir)
+	dir, s := n.t.TempDir(), local(n.t)
+	startIgnite(s, n.classes, dir, "client="+s.port(), "discovery="+freePort(n.t), "joins="+n.discovery, "dir="+dir)
 	return s
 }
 

@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,17 +21,8 @@ type WebServer struct {
 // if that is 0. It speaks TLS if it is given a certificate. It is killed at the end of the test.
 func Nginx(t testing.TB, requests int, shows *Certificate) *WebServer {
 	t.Helper()
-	exe, err := exec.LookPath("nginx")
-	if err != nil {
-		if _, there := os.Stat("/usr/sbin/nginx"); there != nil {
-			err = errors.New("nginx not found")
-		} else {
-			exe, err = "/usr/sbin/nginx", nil
-		}
-	}
-	Require(t, "nginx", err)
-	dir := t.TempDir()
-	w := &WebServer{&Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}, filepath.Join(dir, "access.log")}
+	exe, dir := program(t, "nginx", "nginx"), t.TempDir()
+	w := &WebServer{local(t), filepath.Join(dir, "access.log")}
 	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -67,18 +57,11 @@ http {
 	}
 }
 `, dir, w.log, requests, listen)
-	path := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.start(exec.Command(exe, "-c", path, "-p", dir))
 	var secure *tls.Config
 	if shows != nil {
 		secure = &tls.Config{InsecureSkipVerify: true} // it only talks to the server under test
 	}
-	if !w.ready("HEAD / HTTP/1.0\r\n\r\n", secure) {
-		t.Fatalf("nginx does not answer at %s:\n%s", w.Addr, &w.output)
-	}
+	w.up(exec.Command(exe, "-c", written(t, "nginx.conf", config), "-p", dir), "HEAD / HTTP/1.0\r\n\r\n", secure)
 	return w
 }
 

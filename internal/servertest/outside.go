@@ -1,8 +1,6 @@
 package servertest
 
 import (
-	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,18 +11,8 @@ import (
 // args are its arguments.
 func Program(t testing.TB, exe, ask string, args func(port string) []string) *Server {
 	t.Helper()
-	path, err := exec.LookPath(exe)
-	if err != nil {
-		err = errors.New(exe + " not found")
-	}
-	Require(t, filepath.Base(exe), err)
-	port := freePort(t)
-	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
-	s.start(exec.Command(path, args(port)...))
-	if !s.ready(ask, nil) {
-		s.Kill()
-		t.Fatalf("%s does not answer at %s:\n%s", exe, s.Addr, &s.output)
-	}
+	path, s := program(t, exe, exe), local(t)
+	s.up(exec.Command(path, args(s.port())...), ask, nil)
 	return s
 }
 
@@ -49,11 +37,7 @@ func MariaDB(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	exe := "mariadbd"
-	if _, err := exec.LookPath(exe); err != nil {
-		exe = "/usr/sbin/mariadbd" // is not in everybody's path
-	}
-	return Program(t, exe, "", func(port string) []string {
+	return Program(t, "mariadbd", "", func(port string) []string {
 		args := []string{
 			"--no-defaults", "--datadir=" + dir, "--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--port=" + port,
 			"--bind-address=127.0.0.1", "--skip-grant-tables", "--innodb-flush-log-at-trx-commit=0", "--max-allowed-packet=16M",

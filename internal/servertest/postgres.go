@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -50,9 +49,8 @@ func postgres(t testing.TB, shows *Certificate, settings ...string) (url string)
 	}
 	data := filepath.Join(dir, "data")
 	duplicate(t, emptyCluster(t, bin, dir, as), data)
-	port := freePort(t)
-	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
-	args := []string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_preload_libraries=pg_stat_statements"}
+	s := local(t)
+	args := []string{"-D", data, "-p", s.port(), "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_preload_libraries=pg_stat_statements"}
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}

@@ -1,12 +1,9 @@
 package servertest
 
 import (
-	"errors"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +27,7 @@ func Prometheus(t testing.TB, config string) (addr string) {
 func RemoteWrite(t testing.TB) (s *Server, again func()) {
 	t.Helper()
 	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := written(t, "prometheus.yml", "")
 	for {
 		addr := net.JoinHostPort("127.0.0.1", freePort(t))
 		run := func() *Server {
@@ -49,7 +43,7 @@ func RemoteWrite(t testing.TB) (s *Server, again func()) {
 func startPrometheus(t testing.TB, addr string, args ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, Addr: addr, done: make(chan struct{})}
-	s.start(exec.Command(lookPath(t, "prometheus"), append(args, "--enable-feature=native-histograms", "--web.listen-address="+addr, "--log.level=warn")...))
+	s.start(exec.Command(program(t, "prometheus", "prometheus"), append(args, "--enable-feature=native-histograms", "--web.listen-address="+addr, "--log.level=warn")...))
 	if s.answersHTTP("/-/ready") {
 		return s
 	}
@@ -63,22 +57,11 @@ func startPrometheus(t testing.TB, addr string, args ...string) *Server {
 // Promtool runs promtool, which comes with prometheus, and returns its output. If promtool fails, so does the test.
 func Promtool(t testing.TB, args ...string) string {
 	t.Helper()
-	output, err := exec.Command(lookPath(t, "promtool"), args...).CombinedOutput()
+	output, err := exec.Command(program(t, "prometheus", "promtool"), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
 	return string(output)
-}
-
-// lookPath returns the path of a program of the part "prometheus".
-func lookPath(t testing.TB, name string) string {
-	t.Helper()
-	exe, err := exec.LookPath(name)
-	if err != nil {
-		err = errors.New(name + " not found")
-	}
-	Require(t, "prometheus", err)
-	return exe
 }
 
 // answersHTTP waits until the server answers a GET with 200.

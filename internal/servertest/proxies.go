@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,26 +14,13 @@ import (
 // address once it answers. It is killed at the end of the test.
 func Nutcracker(t testing.TB, server string, redis bool) (addr string) {
 	t.Helper()
-	exe, err := exec.LookPath("nutcracker")
-	if err != nil {
-		if _, there := os.Stat("/usr/sbin/nutcracker"); there != nil {
-			err = errors.New("nutcracker not found")
-		} else {
-			exe, err = "/usr/sbin/nutcracker", nil
-		}
-	}
-	Require(t, "nutcracker", err)
-	s := &Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}
+	exe, s := program(t, "nutcracker", "nutcracker"), local(t)
 	ask := "get nothing\r\n"
 	if redis {
 		ask = "*2\r\n$3\r\nGET\r\n$7\r\nnothing\r\n"
 	}
 	config := fmt.Sprintf("pool:\n  listen: %s\n  hash: fnv1a_64\n  distribution: ketama\n  redis: %t\n  servers:\n   - %s:1\n", s.Addr, redis, server)
-	path := written(t, "nutcracker.yml", config)
-	s.start(exec.Command(exe, "-c", path, "-a", "127.0.0.1", "-s", freePort(t)))
-	if !s.ready(ask, nil) {
-		t.Fatalf("nutcracker does not answer at %s:\n%s", s.Addr, &s.output)
-	}
+	s.up(exec.Command(exe, "-c", written(t, "nutcracker.yml", config), "-a", "127.0.0.1", "-s", freePort(t)), ask, nil)
 	return s.Addr
 }
 
@@ -57,15 +43,10 @@ func SentinelTLS(t testing.TB, a *Authority, shows Certificate, server string) (
 // sentinel starts a Sentinel. option is the name of the setting for its port.
 func sentinel(t testing.TB, option string, secure *tls.Config, server string, lines []string) (addr string) {
 	t.Helper()
-	exe, err := exec.LookPath("redis-server")
-	Require(t, "redis", err)
-	s := &Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}
+	exe, s := program(t, "redis", "redis-server"), local(t)
 	path := written(t, "sentinel.conf", fmt.Sprintf("%s %s\nbind 127.0.0.1\nsentinel monitor main %s 1\n%s\n", option,
-		strings.TrimPrefix(s.Addr, "127.0.0.1:"), strings.Replace(server, ":", " ", 1), strings.Join(lines, "\n")))
-	s.start(exec.Command(exe, path, "--sentinel"))
-	if !s.ready("*1\r\n$4\r\nPING\r\n", secure) {
-		t.Fatalf("the Sentinel does not answer at %s:\n%s", s.Addr, &s.output)
-	}
+		s.port(), strings.Replace(server, ":", " ", 1), strings.Join(lines, "\n")))
+	s.up(exec.Command(exe, path, "--sentinel"), "*1\r\n$4\r\nPING\r\n", secure)
 	return s.Addr
 }
 

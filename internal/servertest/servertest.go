@@ -82,11 +82,15 @@ func Memcached(t testing.TB, options ...string) (addr string) {
 // StartMemcached is Memcached for tests that stop their server themselves. It keeps a port among the options.
 func StartMemcached(t testing.TB, options ...string) *Server {
 	t.Helper()
-	args := []string{"-l", "127.0.0.1", "-U", "0", "-m", "64"}
-	if os.Geteuid() == 0 { // memcached refuses to run as root
+	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: asNobody("-l", "127.0.0.1", "-U", "0", "-m", "64"), ask: "version\r\n"}, options)
+}
+
+// asNobody adds to the arguments of a memcached, which refuses to run as root.
+func asNobody(args ...string) []string {
+	if os.Geteuid() == 0 {
 		args = append(args, "-u", "nobody")
 	}
-	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n"}, options)
+	return args
 }
 
 // MemcachedSocket starts a memcached on only a Unix socket, and returns its path.
@@ -94,16 +98,8 @@ func MemcachedSocket(t testing.TB) (path string) {
 	t.Helper()
 	path = SocketPath(t)
 	s := &Server{t: t, Addr: path, done: make(chan struct{})}
-	args := []string{"-s", path, "-a", "0777"}
-	if os.Geteuid() == 0 {
-		args = append(args, "-u", "nobody")
-	}
-	exe, err := exec.LookPath("memcached")
-	Require(t, "memcached", err)
-	s.start(exec.Command(exe, args...))
-	if !s.ready("version\r\n", nil) {
-		t.Fatalf("memcached does not answer at %s:\n%s", path, &s.output)
-	}
+	args := append(asNobody(), "-s", path, "-a", "0777")
+	s.up(exec.Command(program(t, "memcached", "memcached"), args...), "version\r\n", nil)
 	return path
 }
 
@@ -132,11 +128,7 @@ type kind struct {
 
 func startKind(t testing.TB, k kind, options []string) *Server {
 	t.Helper()
-	exe, err := exec.LookPath(k.exe)
-	if err != nil {
-		err = errors.New(k.exe + " not found")
-	}
-	Require(t, k.part, err)
+	exe := program(t, k.part, k.exe)
 	port := option(options, k.port)
 	for {
 		s := &Server{t: t, done: make(chan struct{})}
@@ -164,6 +156,38 @@ func option(options []string, name string) string {
 	}
 	return ""
 }
+
+// program returns the path of a program of a part. Some are not in everybody's path.
+func program(t testing.TB, part, name string) string {
+	t.Helper()
+	exe, err := exec.LookPath(name)
+	if err != nil {
+		exe, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		err = errors.New(name + " not found")
+	}
+	Require(t, part, err)
+	return exe
+}
+
+// local returns a server on a free loopback port, which is to be started.
+func local(t testing.TB) *Server {
+	t.Helper()
+	return &Server{t: t, Addr: net.JoinHostPort("127.0.0.1", freePort(t)), done: make(chan struct{})}
+}
+
+// up starts the server, and returns once it answers a question.
+func (s *Server) up(cmd *exec.Cmd, ask string, secure *tls.Config) {
+	s.t.Helper()
+	if s.start(cmd); !s.ready(ask, secure) {
+		s.Kill()
+		s.t.Fatalf("%s does not answer at %s:\n%s", filepath.Base(cmd.Path), s.Addr, &s.output)
+	}
+}
+
+// port returns the server's port.
+func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':')+1:] }
 
 // start runs cmd until it ends or the test does.
 func (s *Server) start(cmd *exec.Cmd) {

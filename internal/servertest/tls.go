@@ -136,12 +136,7 @@ func StartRedisTLS(t testing.TB, a *Authority, shows Certificate, options ...str
 // StartMemcachedTLS is StartRedisTLS for memcached.
 func StartMemcachedTLS(t testing.TB, a *Authority, shows Certificate, options ...string) *Server {
 	t.Helper()
-	args := []string{
-		"-l", "127.0.0.1", "-U", "0", "-m", "64", "-Z",
-		"-o", "ssl_chain_cert=" + shows.Cert + ",ssl_key=" + shows.Key + ",ssl_ca_cert=" + a.CA + ",ssl_verify_mode=2",
-	}
-	if os.Geteuid() == 0 { // memcached refuses to run as root
-		args = append(args, "-u", "nobody")
-	}
+	args := asNobody("-l", "127.0.0.1", "-U", "0", "-m", "64", "-Z",
+		"-o", "ssl_chain_cert="+shows.Cert+",ssl_key="+shows.Key+",ssl_ca_cert="+a.CA+",ssl_verify_mode=2")
 	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n", tls: a.Client()}, options)
 }
