@@ -92,7 +92,6 @@ go test $flags ./bench || status=$? # compares processes
 # most of the time, for servers and for time to pass, so there are many more of them than processors. The detector watches the programs of fleets.
 LOADGEN_TEST_RACE=$cc go test $flags -parallel 12 ./internal/command || status=$?
 go test -C examples . || status=$?
-go test -C tools ./sbom || status=$?
 go test -C tools/packages . || status=$?
 go vet -C tools/olric . || status=$?
 go test -C deploy/manifests ./... || status=$?
