@@ -98,19 +98,11 @@ func printKubernetes(cmd *cobra.Command, k *deploy.Kubernetes, credentials strin
 		return failed("%w", err)
 	}
 	k.Credentials = deploy.Credentials{Key: string(key), Token: token.Text(), Root: string(root), Scrape: rand.Text()}
-	var secret bytes.Buffer
-	if err := k.Secret(&secret); err != nil {
-		return failed("%w", err)
-	}
-	file, err := os.OpenFile(credentials, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	err = safefile.Create(credentials, 0o600, k.Secret)
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("--credentials %s already exists: apply it again, or remove it to get new ones", credentials)
 	}
 	if err != nil {
-		return failed("--credentials: %w", err)
-	}
-	_, err = file.Write(secret.Bytes())
-	if err := errors.Join(err, file.Close()); err != nil {
 		return failed("--credentials: %w", err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "the key and the token are in %s: apply it first, and keep it secret\n", credentials)

@@ -150,6 +150,14 @@ func exactly(n int, words string) cobra.PositionalArgs {
 	}
 }
 
+// some requires at least one run or experiment.
+func some(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("no run is named: write %s", cmd.UseLine())
+	}
+	return nil
+}
+
 // atMost requires at most n arguments, and otherwise says how to write the command.
 func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

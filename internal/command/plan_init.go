@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -143,25 +142,14 @@ func (f *initFlags) check(text []byte) error {
 
 // write writes a new file, or with --force replaces one.
 func (f *initFlags) write(path string, text []byte) error {
+	into := func(w io.Writer) error { _, err := w.Write(text); return err }
+	var err error
 	if f.force {
-		err := safefile.Replace(path, func(w io.Writer) error {
-			_, err := w.Write(text)
-			return err
-		})
-		if err != nil {
-			return failed("%w", err)
-		}
-		return nil
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	switch {
-	case errors.Is(err, fs.ErrExist):
+		err = safefile.Replace(path, into)
+	} else if err = safefile.Create(path, 0o644, into); errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s already exists: name another file, or overwrite it with --force", path)
-	case err != nil:
-		return failed("%w", err)
 	}
-	_, err = file.Write(text)
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err != nil {
 		return failed("%w", err)
 	}
 	return nil

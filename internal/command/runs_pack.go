@@ -24,11 +24,9 @@ func newExport(flags *runFlags) *cobra.Command {
 		Long: `Pack runs, and experiments with their runs, into one file (tar, gzip), for loadgen runs import on another machine. The same runs make
 the same file.`,
 		Example: "  loadgen runs export 20261120T173438Z-hydra-m4-4f2a -o hydra.tar.gz",
+		Args:    some,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return fmt.Errorf("no run is named: write %s", cmd.UseLine())
-			case out == "":
+			if out == "" {
 				return errors.New("-o FILE is missing")
 			}
 			root, err := flags.root()
@@ -113,10 +111,8 @@ func newDelete(flags *runFlags) *cobra.Command {
 		Long: `Delete runs, and experiments with their runs. Asks first; without a terminal, --yes is required. A run that is being written is not
 deleted, nor is one of an experiment that stays.`,
 		Example: "  loadgen runs delete 20261120T173438Z-hydra-m4-4f2a",
+		Args:    some,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("no run is named: write %s", cmd.UseLine())
-			}
 			root, err := flags.root()
 			if err != nil {
 				return err

@@ -34,10 +34,8 @@ another version of loadgen, which may compute other figures from the same counts
 
 This shows that the parts of a run agree with each other. It does not show who made it: whoever can write one part can write all.`,
 		Example: "  loadgen runs verify 20261120T173438Z-hydra-m4-4f2a",
+		Args:    some,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("no run is named: write %s", cmd.UseLine())
-			}
 			root, err := flags.root()
 			if err != nil {
 				return err

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 )
 
@@ -67,16 +67,11 @@ join later.`,
 
 // giveToken prints a token, or writes it to a new file.
 func giveToken(w io.Writer, path string, token *identity.Token) error {
+	give := func(w io.Writer) error { _, err := fmt.Fprintln(w, token.Text()); return err }
 	if path == "" {
-		_, err := fmt.Fprintln(w, token.Text())
-		return err
+		return give(w)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(file, token.Text())
-	return errors.Join(err, file.Close())
+	return safefile.Create(path, 0o600, give)
 }
 
 func newTokenList() *cobra.Command {

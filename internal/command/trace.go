@@ -401,19 +401,10 @@ func planName(stem string) string {
 
 // secretFile writes a file that only its owner may read: recorded requests hold what clients stored.
 func secretFile(path string, force bool, write func(io.Writer) error) error {
-	kind := os.O_EXCL
 	if force {
-		kind = os.O_TRUNC
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|kind, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(file), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return safefile.Create(path, 0o600, write)
 }

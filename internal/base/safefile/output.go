@@ -39,6 +39,18 @@ func Replace(path string, write func(io.Writer) error) error {
 	return o.keep()
 }
 
+// Create makes write write a new file with the permissions mode; one that exists is an error. A file that could not be written whole is removed.
+func Create(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
 // isDevice says whether a path can be written to and is neither a plain file nor a directory: a pipe, a terminal.
 func isDevice(path string) bool {
 	info, err := os.Stat(path)
