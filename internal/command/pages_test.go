@@ -1,12 +1,17 @@
 package command_test
 
 import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -49,9 +54,53 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestReadmeQuotesItsPlan holds the README's excerpt to the plan that it is from, and its picture to a run of that plan which was valid. Blanks in the
-// picture are no-break spaces, since a browser joins others.
+// pictured is set to draw the README's picture anew, of a run that was valid:
+//
+//	loadgen run plans/hydra.hcl > FILE
+//	go test ./internal/command -run TestReadmeQuotesItsPlan -picture FILE
+var pictured = flag.String("picture", "", "draw docs/terminal.svg of what the run in `FILE` has printed")
+
+// picture returns the picture of a terminal in which a command has printed a text. Blanks are no-break spaces, since a browser joins others.
+func picture(command, text string) []byte {
+	const advance, line, margin = 7.83, 17, 16 // width of a character of 13 pixels, and distance of lines, in pixels
+	lines, columns := append([]string{"$ " + command, ""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...), 0
+	for _, l := range lines {
+		columns = max(columns, utf8.RuneCountInString(l))
+	}
+	width, height := float64(columns)*advance+2*margin, len(lines)*line+2*margin
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d" role="img" aria-label="Terminal output of %s">
+<rect width="%.0f" height="%d" rx="8" fill="#16181d"/>
+<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13">
+`, width, height, width, height, command, width, height)
+	for i, l := range lines {
+		fill := "#d7dae0"
+		switch {
+		case l == "":
+			continue
+		case i == 0:
+			fill = "#9ece6a"
+		case strings.HasPrefix(l, "── "):
+			fill = "#7fb4ff"
+		case strings.HasPrefix(l, "  note "):
+			fill = "#8b93a5"
+		}
+		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s" textLength="%.1f" lengthAdjust="spacingAndGlyphs">`,
+			margin, margin+10+i*line, fill, float64(utf8.RuneCountInString(l))*advance)
+		_ = xml.EscapeText(&b, []byte(strings.ReplaceAll(l, " ", "\u00a0"))) // writes to a buffer do not fail
+		b.WriteString("</text>\n")
+	}
+	b.WriteString("</g>\n</svg>\n")
+	return b.Bytes()
+}
+
+// TestReadmeQuotesItsPlan holds the README's excerpt to the plan that it is from, and its picture to a run of that plan which was valid.
 func TestReadmeQuotesItsPlan(t *testing.T) {
+	if *pictured != "" {
+		text, err := os.ReadFile(*pictured)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile("../../docs/terminal.svg", picture("loadgen run plans/hydra.hcl", string(text)), 0o644))
+	}
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile(hydra)
@@ -61,11 +110,11 @@ func TestReadmeQuotesItsPlan(t *testing.T) {
 	for _, excerpt := range excerpts {
 		require.Contains(t, string(source), excerpt[1])
 	}
-	picture, err := os.ReadFile("../../docs/terminal.svg")
+	drawn, err := os.ReadFile("../../docs/terminal.svg")
 	require.NoError(t, err)
-	text := regexp.MustCompile("<text[^>]*>(.*?)</text>").FindAllStringSubmatch(string(picture), -1)
+	text := regexp.MustCompile("<text[^>]*>(.*?)</text>").FindAllStringSubmatch(string(drawn), -1)
 	require.Contains(t, text[0][1], "loadgen\u00a0run\u00a0plans/hydra.hcl")
-	require.Contains(t, string(picture), "valid")
+	require.Contains(t, string(drawn), "valid")
 	for _, line := range text {
 		require.NotRegexp(t, "SUSPECT|INVALID| ", line[1])
 	}
