@@ -1,6 +1,6 @@
 // Command packages makes what is installed of a release: for each platform an archive, and packages for Debian, Red Hat and Alpine Linux.
 //
-//	packages DIST
+//	go run -C tools/packages . DIST
 //
 // DIST has the binaries, loadgen-linux-ARCH; packages are written beside them. Version and time are those that the binary was built from, and nothing
 // else of this machine goes in: the same binaries make the same bytes. It is a module of its own so that loadgen depends neither on nfpm nor on the
@@ -113,12 +113,11 @@ func built(binary string) (version string, at time.Time, err error) {
 	return version, at, nil
 }
 
-// contents lists the files of an archive. It reads them in the repository, which is the working directory's.
+// root is the directory of the repository, from that of this program.
+const root = "../.."
+
+// contents lists the files of an archive.
 func contents(binary, version string, at time.Time) (all []file, err error) {
-	root, err := repository()
-	if err != nil {
-		return nil, err
-	}
 	read := func(from, inArchive, installed string, mode fs.FileMode) {
 		content, failed := os.ReadFile(from)
 		err = cmp.Or(err, failed)
@@ -163,20 +162,6 @@ func contents(binary, version string, at time.Time) (all []file, err error) {
 	all = append(all, pages...)
 	slices.SortFunc(all, func(a, b file) int { return cmp.Compare(a.inArchive, b.inArchive) })
 	return all, err
-}
-
-// repository returns the directory of the repository that the working directory is in.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	for ; err == nil; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "plans", "hydra.hcl")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("call it in the repository")
-		}
-	}
-	return "", err
 }
 
 // manual makes a page of each command's help.
