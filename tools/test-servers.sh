@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the tests need besides Go: a redis-server, a memcached and an nginx to drive, nutcracker as a proxy before them, redis-py to drive the
 # built-in node with, zsh and fish to complete commands in, a postgresql to keep runs in, an etcd, a mariadb and a node for the drivers and adapters of examples, a prometheus to scrape with, a chromium to open
-# reports in, a JDK, the log library Mashona to exchange files with, the repository Fedora and Apache Ignite to load, which Maven fetches, a vegeta to read
+# reports in, a JDK, the log library Mashona to compare with, the repository Fedora and Apache Ignite to load, which Maven fetches, a vegeta to read
 # samples and nodes of Olric to load, which are built, a C compiler for the race detector, a systemd-analyze to check units with, an openssl to make certificates with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
 # two file systems and a kernel, which is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none, says what is missing
 # and fails.

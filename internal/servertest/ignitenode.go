@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,6 +124,19 @@ func igniteClasses() (string, error) {
 		path = append(path, strings.TrimSuffix(file, "/Node.class"))
 	}
 	return strings.Join(path, string(os.PathListSeparator)), nil
+}
+
+// archive returns the path of an archive of Java classes that make test-servers fetches.
+func archive(name string) (path string, err error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "loadgen", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no archive: %w", err)
+	}
+	return path, nil
 }
 
 // igniteOpens are the packages of the JDK that Ignite reaches into.

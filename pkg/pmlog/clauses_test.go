@@ -25,11 +25,6 @@ func TestWhatARecoveryCounts(t *testing.T) {
 			if o == fmt.Sprintf("channel/force=%d", oneForce) {
 				want[2] = Recovery{Torn: 1}
 			}
-		case k.plain && strings.Contains(o, "relaxed=true"):
-			one := Recovery{Records: 4, Walked: 4, Holes: 1}
-			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, one, one, Recovery{Records: 5, Walked: 5}}
-		case k.plain:
-			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, Recovery{Records: 4, Walked: 4, Torn: 1}, corrupt, Recovery{Records: 5, Walked: 5}}
 		case k.beside:
 			want = []any{Recovery{}, Recovery{Records: 5, Walked: 5}, Recovery{Records: 4, Walked: 4, Torn: 1}, Recovery{Records: 4, Walked: 4, Torn: 1, Holes: 1}, Recovery{Clean: true, Records: 5}}
 		case strings.Contains(o, "commit=length"): // the word that commits a record is there

@@ -276,7 +276,7 @@ func (h *history) writeTogether(s subject) error {
 // rest checks what a crash leaves between two calls, also if one copy of the header is damaged as well.
 func (h *history) rest() error {
 	h.look(func(image []byte) {})
-	if h.rng.IntN(4) == 0 && !h.kind.plain {
+	if h.rng.IntN(4) == 0 && !h.kind.rotates {
 		h.look(func(image []byte) {
 			header := 0
 			if len(h.kind.sizes) > 1 {

@@ -2,9 +2,6 @@ package pmlog
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -106,88 +103,5 @@ func TestACrashOfARecoveryLeavesOneDamagedEntry(t *testing.T) {
 		_, err = OpenChannel(trace.Region(0), trace.Region(1))
 		require.NoError(t, err)
 		require.Greater(t, images, 10)
-	}
-}
-
-// damagedMashona returns a log of five records, one of which has a changed length, and the records.
-func damagedMashona(t *testing.T, o MashonaOptions, record int, length func(uint32) uint32) (*Mashona, [][]byte, error) {
-	t.Helper()
-	m := &pmemtest.Memory{Bytes: make([]byte, 8<<10)}
-	l, err := CreateMashona(m, o)
-	require.NoError(t, err)
-	var all [][]byte
-	at := int64(0)
-	for n := range 5 {
-		if n == record {
-			at = l.end
-		}
-		p := bytes.Repeat([]byte{byte(n)}, 40+300*n) // one of zeros: what lies in it looks like an end
-		require.NoError(t, l.Append(p))
-		all = append(all, p)
-	}
-	is := binary.BigEndian.Uint32(m.Bytes[at:])
-	binary.BigEndian.PutUint32(m.Bytes[at:], length(is))
-	l, err = OpenMashona(m)
-	return l, all, err
-}
-
-// A changed length must not pass for the end of the log: the records after it were acknowledged.
-func TestAGarbledLengthIsNoEnd(t *testing.T) {
-	for _, o := range []MashonaOptions{{}, {Relaxed: true}, {Blocks: true}, {Blocks: true, Relaxed: true}} {
-		for record := range 4 {
-			for bit := range 33 {
-				length := func(n uint32) uint32 { return n ^ 1<<bit }
-				if bit == 32 {
-					length = func(uint32) uint32 { return 0 }
-				}
-				name := fmt.Sprintf("%+v, record %d, bit %d", o, record, bit)
-				l, all, err := damagedMashona(t, o, record, length)
-				if errors.Is(err, ErrCorrupt) {
-					continue
-				}
-				require.NoError(t, err, name)
-				got, err := mashonas{l}.items()
-				require.NoError(t, err, name)
-				if record == 0 && bit == 32 {
-					require.Empty(t, got, "as after a Clear")
-					continue
-				}
-				require.True(t, o.Relaxed, name)
-				require.Equal(t, append(append([][]byte{}, all[:record]...), all[record+1:]...), got, name)
-			}
-		}
-	}
-	l, all, err := damagedMashona(t, MashonaOptions{}, 4, func(n uint32) uint32 { return n - 8 }) // the last record may be torn
-	require.NoError(t, err)
-	got, err := mashonas{l}.items()
-	require.NoError(t, err)
-	require.Equal(t, all[:4], got)
-}
-
-// TestNoFlippedBitPassesForARecord of Mashona: it is refused, records are missing, or it is where it says nothing.
-func TestNoFlippedBitPassesForARecord(t *testing.T) {
-	for _, o := range []MashonaOptions{{}, {Relaxed: true}} {
-		m := &pmemtest.Memory{Bytes: make([]byte, 512)}
-		l, err := CreateMashona(m, o)
-		require.NoError(t, err)
-		for n := range 5 {
-			require.NoError(t, l.Append(bytes.Repeat([]byte{byte(n)}, 20+9*n)))
-		}
-		want, err := mashonas{l}.items()
-		require.NoError(t, err)
-		for bit := range 8 * (l.end + 8) {
-			image := &pmemtest.Memory{Bytes: bytes.Clone(m.Bytes)}
-			image.Bytes[bit/8] ^= 1 << (bit % 8)
-			l, err := OpenMashona(image)
-			if errors.Is(err, ErrCorrupt) {
-				continue
-			}
-			require.NoError(t, err)
-			got, err := mashonas{l}.items()
-			require.NoError(t, err)
-			if len(got) >= len(want) {
-				require.Equal(t, want, got, "%+v, bit %d", o, bit)
-			}
-		}
 	}
 }

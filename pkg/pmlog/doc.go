@@ -11,7 +11,6 @@
 //	append   records with length, checksum and number, one after another
 //	array    slots, each with room for one value; writers of different slots do not wait for each other
 //	channel  bare bytes, with their number in a side file
-//	mashona  the records of the Java library Mashona, whose files it can read and write
 //	raw      bare bytes and no promise: the speed of the medium, as a bound for the others
 //
 // # Formats
@@ -73,22 +72,6 @@
 // entry was written. So it is for pieces that are synced as a group, whose end is that of the last. The check is a number mixed from the other
 // fields, the salt and the era; it is wrong if the entry is torn. In the header, next - first is how many bytes there were when the era began, or
 // when the log was closed.
-//
-// A Mashona log is what version 1.1.0 of that library calls an AppendOnlyLog. Integers are big-endian. The padding is 4 or 256. Linear is 1 unless
-// the log is relaxed. The checkpoint is 0, or the offset after the last record if the library was told to keep it. There is no generation, and a
-// length of 0 ends the log: clearing it means writing zeros over it.
-//
-//	0          8         12           16       20               0        4        8         8+length
-//	+----------+---------+------------+--------+------------+   +--------+--------+---------+-------+
-//	|"TRBAOL01"| padding | checkpoint | linear | records .. |   | length | CRC32C | payload | zeros |
-//	+----------+---------+------------+--------+------------+   +--------+--------+---------+-------+
-//
-// Its records are protected only by a checksum. Suppose that a crash tears the last record, and that its payload contains the image of a whole record
-// where one may begin. That looks the same as an earlier record with a damaged length in front of acknowledged records. Opening such a log returns
-// ErrCorrupt and changes nothing. Append logs have marks, so they do not have the problem.
-//
-// The library has two more forms, which it writes only to a DAX device. Their files can be read. A MappedFileChannel is bare bytes, with a side file
-// of 256 bytes: "TRBMFCM1" and their number, in 4. The slots of an ArrayStore have capacity+8 bytes, rounded up to 256: length, CRC32C, payload.
 //
 // # Threads
 //

@@ -71,9 +71,6 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 // TestAShortenedFileIsCorrupt cuts records off a closed log.
 func TestAShortenedFileIsCorrupt(t *testing.T) {
 	for _, k := range kinds() {
-		if k.plain {
-			continue
-		}
 		regions, path := files(t, k, t.TempDir(), pmem.None)
 		s, err := k.create(regions)
 		require.NoError(t, err)
@@ -92,9 +89,6 @@ func TestAShortenedFileIsCorrupt(t *testing.T) {
 // TestALogOfAnotherVersionIsNotCorrupt opens logs that a later build has made.
 func TestALogOfAnotherVersionIsNotCorrupt(t *testing.T) {
 	for _, k := range kinds() {
-		if k.plain {
-			continue
-		}
 		dir := t.TempDir()
 		regions, _ := files(t, k, dir, pmem.None)
 		s, err := k.create(regions)

@@ -15,9 +15,6 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
-// check is the CRC32C of "123456789" (RFC 3720, appendix B.4, has others).
-const check = "\xe3\x06\x92\x83"
-
 // FuzzOpen opens any bytes as a log of each layout. The header's checksum may be corrected first. A log that opens can be read, or not for a reason,
 // and written to, and its contents are found again.
 func FuzzOpen(f *testing.F) {
@@ -28,10 +25,6 @@ func FuzzOpen(f *testing.F) {
 		h.cutPower()
 		regions := memory(h.trace, h.survivor)
 		image := regions[len(regions)-1].(*pmemtest.Memory).Bytes
-		if k.plain {
-			f.Add(i, false, []byte{}, bytes.TrimRight(image, "\x00"))
-			continue
-		}
 		f.Add(i, true, bytes.Clone(image[:headerSize]), bytes.TrimRight(image[dataStart:], "\x00"))
 		f.Add(i, false, bytes.Clone(image[:headerSize]), []byte{})
 	}
@@ -41,15 +34,11 @@ func FuzzOpen(f *testing.F) {
 		trace.Images(1, nil, func(image pmemtest.Image) bool {
 			regions := memory(trace, image.Bytes)
 			p := regions[len(regions)-1].(*pmemtest.Memory).Bytes
-			if k.plain {
-				copy(p, data)
-			} else {
-				copy(p[:headerSize], header)
-				if mend {
-					binary.LittleEndian.PutUint32(p[headerSize-4:], crc32.Checksum(p[:headerSize-4], castagnoli))
-				}
-				copy(p[dataStart:], data)
+			copy(p[:headerSize], header)
+			if mend {
+				binary.LittleEndian.PutUint32(p[headerSize-4:], crc32.Checksum(p[:headerSize-4], castagnoli))
 			}
+			copy(p[dataStart:], data)
 			salvageAny(t, regions[len(regions)-1])
 			openAny(t, k, regions)
 			return true
@@ -104,21 +93,6 @@ func openAny(t *testing.T, k kind, regions []Region) {
 	require.NoError(t, m.check(got))
 }
 
-func FuzzMashonaFiles(f *testing.F) {
-	f.Add([]byte("TRBMFCM1\x00\x00\x01\x02"), int64(1000), 300, 1)
-	f.Add([]byte("\x00\x00\x00\x09"+check+"123456789"), int64(1), 9, 0)
-	f.Fuzz(func(t *testing.T, p []byte, size int64, capacity, slot int) {
-		if n, err := MashonaChannelLen(bytes.NewReader(p), size); err == nil {
-			require.True(t, n >= 0 && n <= size)
-		}
-		if capacity >= 0 && capacity <= 1<<20 && slot >= 0 && slot < 1<<20 {
-			if v, err := MashonaSlot(bytes.NewReader(p), capacity, slot, nil); err == nil {
-				require.True(t, len(v) <= capacity)
-			}
-		}
-	})
-}
-
 // TestDamageAfterACloseIsFound changes a byte of a closed log, but only one in 64 of the zeros: its contents are unchanged, or ErrCorrupt. Under the race
 // detector, it changes a part of them.
 func TestDamageAfterACloseIsFound(t *testing.T) {
@@ -127,9 +101,6 @@ func TestDamageAfterACloseIsFound(t *testing.T) {
 		each = 7
 	}
 	for _, k := range kinds() {
-		if k.plain {
-			continue
-		}
 		t.Run(k.name, func(t *testing.T) {
 			trace := pmemtest.New(1, k.sizes...)
 			s, err := k.create(k.traced(trace))

@@ -36,6 +36,15 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
+func blank(p []byte) bool {
+	for _, b := range p {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // record is the header of a record.
 type record struct {
 	sum  uint32 // CRC32C of the payload, combined by XOR with fold of the other fields

@@ -3,7 +3,6 @@ package pmlog
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -212,38 +211,4 @@ func TestALogIsOfItsLayout(t *testing.T) {
 	_, err = OpenChannel(m, m)
 	require.ErrorContains(t, err, "the log has layout append, not channel")
 	require.Equal(t, "number 7", layout(7).String())
-}
-
-// A record of a Mashona log is protected only by its checksum. A torn one whose payload holds the image of a whole record at a place where one may
-// begin looks like an earlier record with a damaged length. Records that may have been acknowledged are not skipped, so that is ErrCorrupt, and the
-// log's bytes are left unchanged.
-func TestATornMashonaRecordThatHoldsAnother(t *testing.T) {
-	image := append([]byte("\x00\x00\x00\x09"+check), "123456789"...)
-	for _, o := range []MashonaOptions{{}, {Blocks: true}, {Relaxed: true}, {Blocks: true, Relaxed: true}} {
-		for _, aligned := range []bool{true, false} {
-			m := &pmemtest.Memory{Bytes: make([]byte, 4000)}
-			l, err := CreateMashona(m, o)
-			require.NoError(t, err)
-			require.NoError(t, l.Append([]byte("before")))
-			at := l.end
-			room := l.aligned(at+mashonaHeader) - at - mashonaHeader // where a record may begin within the payload
-			if !aligned {
-				room++
-			}
-			p := slices.Concat(bytes.Repeat([]byte{0xff}, int(room)), image, bytes.Repeat([]byte{0xff}, 300))
-			require.NoError(t, l.Append(p))
-			m.Bytes[at+mashonaHeader+int64(len(p))-1] = 0 // the crash kept it from being written
-			before := bytes.Clone(m.Bytes)
-			l, err = OpenMashona(m)
-			if aligned {
-				require.ErrorIs(t, err, ErrCorrupt, "%+v", o)
-				require.Equal(t, before, m.Bytes, "%+v", o)
-				continue
-			}
-			require.NoError(t, err, "%+v", o)
-			got, err := mashonas{l}.items()
-			require.NoError(t, err)
-			require.Equal(t, [][]byte{[]byte("before")}, got)
-		}
-	}
 }

@@ -88,7 +88,7 @@ func segmentKinds() []kind {
 			}
 			o := AppendOptions{Padding: 64, Order: order}
 			list = append(list, kind{
-				name: fmt.Sprintf("segments/recycle=%t/%s", recycle, order), sizes: sizes, plain: true, rotates: true, group: order == Grouped,
+				name: fmt.Sprintf("segments/recycle=%t/%s", recycle, order), sizes: sizes, rotates: true, group: order == Grouped,
 				create: func(r []Region) (subject, error) { return segmentsSubject(CreateSegments(newShelf(r), o, recycle)) },
 				open:   func(r []Region) (subject, error) { return segmentsSubject(OpenSegments(newShelf(r), recycle)) },
 			})

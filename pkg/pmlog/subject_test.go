@@ -39,8 +39,7 @@ type kind struct {
 	length  bool // a channel's items count as one
 	beside  bool // its writers do not wait for each other
 	group   bool // it is a grouped one
-	plain   bool // it has one header, which says nothing about a recovery, or several
-	rotates bool // a clear drops only the older of its two segments
+	rotates bool // it has two segments, each with a header, of which a clear drops only the older
 	create  func(r []Region) (subject, error)
 	open    func(r []Region) (subject, error)
 	holds   [][]byte // what is in it once it is created
@@ -62,13 +61,6 @@ func kinds() []kind {
 			name: fmt.Sprintf("array/padding=%d", padding), sizes: []int64{ArraySize(o)}, slots: o.Slots, beside: true,
 			create: func(r []Region) (subject, error) { return arraySubject(CreateArray(r[0], o)) },
 			open:   func(r []Region) (subject, error) { return arraySubject(OpenArray(r[0])) },
-		})
-	}
-	for _, o := range []MashonaOptions{{}, {Blocks: true}, {Relaxed: true}} {
-		list = append(list, kind{
-			name: fmt.Sprintf("mashona/blocks=%t/relaxed=%t", o.Blocks, o.Relaxed), sizes: []int64{2000}, plain: true,
-			create: func(r []Region) (subject, error) { return mashonaSubject(CreateMashona(r[0], o)) },
-			open:   func(r []Region) (subject, error) { return mashonaSubject(OpenMashona(r[0])) },
 		})
 	}
 	list = append(list, holed())
@@ -211,35 +203,6 @@ func (s *arrays) items() ([][]byte, error) {
 	return list, nil
 }
 
-type mashonas struct{ log *Mashona }
-
-func mashonaSubject(l *Mashona, err error) (subject, error) {
-	if err != nil {
-		return nil, err
-	}
-	return mashonas{l}, nil
-}
-
-func (s mashonas) write(_, _ int, p []byte) error { return s.log.Append(p) }
-func (s mashonas) clear() error                   { return s.log.Clear() }
-func (s mashonas) checkpoint() error              { return nil }
-func (s mashonas) close() error                   { return s.log.Close() }
-func (s mashonas) recovered() Recovery            { return s.log.Recovered() }
-
-func (s mashonas) items() ([][]byte, error) {
-	list := [][]byte{}
-	for r := s.log.Reader(); ; {
-		p, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return list, nil
-		}
-		if err != nil {
-			return list, err
-		}
-		list = append(list, bytes.Clone(p))
-	}
-}
-
 type channels struct{ log *Channel }
 
 // channelSubject is a channel that forces pieces of at most most bytes with their entries.
@@ -363,7 +326,7 @@ func (m *model) checkSlots(got [][]byte) error {
 // checkRecovery returns an error unless the recovery found what was promised, apart from the items.
 func (m *model) checkRecovery(r Recovery, items int) error {
 	switch {
-	case m.kind.plain:
+	case m.kind.rotates:
 		return nil
 	case m.closed && !r.Clean || r.Clean && !m.closed && !m.closing:
 		return fmt.Errorf("clean is %t, the log had been closed: %t", r.Clean, m.closed)
