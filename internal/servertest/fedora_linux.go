@@ -27,17 +27,7 @@ func Fedora(t testing.TB, on func(*exec.Cmd) *exec.Cmd) (addr string) {
 		"--add-opens=java.base/java.lang=ALL-UNNAMED", "-Djava.io.tmpdir="+dir, "-Dfcrepo.home="+filepath.Join(dir, "home"),
 		"-Dfcrepo.modeshape.configuration=classpath:/config/file-simple/repository.json",
 		"-jar", jetty, "--host", "127.0.0.1", "--port", "8080", "--path", "/", war)))
-	for deadline := time.Now().Add(fedoraTimeout); !listens(s.Pid(), 8080); time.Sleep(50 * time.Millisecond) {
-		select {
-		case <-s.done:
-			t.Fatalf("fedora has ended:\n%s", &s.output)
-		default:
-		}
-		if time.Now().After(deadline) {
-			s.Kill()
-			t.Fatalf("fedora does not listen at %s:\n%s", s.Addr, &s.output)
-		}
-	}
+	s.within(fedoraTimeout, func() bool { return listens(s.Pid(), 8080) })
 	return s.Addr
 }
 
@@ -62,10 +52,10 @@ func fedoraArchives() (jetty, war string, err error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return "", "", errors.New("java not found")
 	}
-	jetty, err = archive("jetty-runner-9.4.54.v20240208.jar")
+	jetty, err = cached("jetty-runner-9.4.54.v20240208.jar")
 	if err != nil {
 		return "", "", err
 	}
-	war, err = archive("fcrepo-webapp-4.7.5.war")
+	war, err = cached("fcrepo-webapp-4.7.5.war")
 	return jetty, war, err
 }

@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,21 +88,7 @@ func startIgnite(s *Server, classes, dir string, nodes ...string) {
 		s.t.Fatal(err)
 	}
 	s.start(cmd)
-	ready := filepath.Join(dir, "ready")
-	for deadline := time.Now().Add(igniteTimeout); ; time.Sleep(20 * time.Millisecond) {
-		select {
-		case <-s.done:
-			s.t.Fatalf("ignite has ended:\n%s", &s.output)
-		default:
-		}
-		if _, err := os.Stat(ready); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			s.Kill()
-			s.t.Fatalf("ignite is not ready after %v:\n%s", igniteTimeout, &s.output)
-		}
-	}
+	s.within(igniteTimeout, func() bool { _, err := os.Stat(filepath.Join(dir, "ready")); return err == nil })
 }
 
 // igniteClasses returns the class path.
@@ -117,26 +102,13 @@ func igniteClasses() (string, error) {
 	for _, name := range []string{
 		"ignite/Node.class", "cache-api-1.0.0.jar", "ignite-core-2.17.0.jar", "ignite-indexing-2.17.0.jar", "h2-1.4.197.jar", "lucene-core-8.11.2.jar",
 	} {
-		file, err := archive(name)
+		file, err := cached(name)
 		if err != nil {
 			return "", err
 		}
 		path = append(path, strings.TrimSuffix(file, "/Node.class"))
 	}
 	return strings.Join(path, string(os.PathListSeparator)), nil
-}
-
-// archive returns the path of an archive of Java classes that make test-servers fetches.
-func archive(name string) (path string, err error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(dir, "loadgen", name)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("no archive: %w", err)
-	}
-	return path, nil
 }
 
 // igniteOpens are the packages of the JDK that Ignite reaches into.

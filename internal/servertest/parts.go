@@ -3,6 +3,8 @@ package servertest
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -29,4 +31,34 @@ func note(t testing.TB, part string, missing error) {
 	if _, err := file.WriteString(line); err != nil {
 		t.Fatalf("note a part of the tests: %v", err)
 	}
+}
+
+// cached returns the path of a file that make test-servers puts into the user's cache.
+func cached(name string) (path string, err error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "loadgen", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("make test-servers has not run: %w", err)
+	}
+	return path, nil
+}
+
+// Vegeta returns the path of a vegeta 12, from PATH or as make test-servers builds it.
+func Vegeta(t testing.TB) string {
+	t.Helper()
+	exe, err := exec.LookPath("vegeta")
+	if err != nil {
+		exe, err = cached("vegeta")
+	}
+	Require(t, "vegeta", err)
+	return exe
+}
+
+// Olric returns nil if make test-servers has built the program that runs nodes of Olric (tools/olric), which plans/olric.sh starts.
+func Olric() error {
+	_, err := cached("olric")
+	return err
 }

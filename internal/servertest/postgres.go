@@ -68,16 +68,8 @@ func postgres(t testing.TB, shows *Certificate, settings ...string) (url string)
 		}
 	})
 	url = fmt.Sprintf("postgres://loadgen:never-to-be%%2Fseen%%40all@%s/postgres?sslmode=disable", s.Addr)
-	for deadline := time.Now().Add(startTimeout); ; {
-		if err = connects(url); err == nil {
-			return url
-		}
-		if time.Now().After(deadline) {
-			s.Kill()
-			t.Fatalf("postgres does not answer at %s: %v\n%s", s.Addr, err, &s.output)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	s.within(startTimeout, func() bool { return connects(url) == nil })
+	return url
 }
 
 // emptyCluster returns the directory of a cluster without data, in the user's cache. The first server of a version makes it: that takes as long as twenty

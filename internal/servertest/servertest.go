@@ -186,6 +186,22 @@ func (s *Server) up(cmd *exec.Cmd, ask string, secure *tls.Config) {
 	}
 }
 
+// within waits until a condition holds, which it does in time unless the server has ended.
+func (s *Server) within(limit time.Duration, holds func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-s.done:
+			s.t.Fatalf("%s has ended:\n%s", filepath.Base(s.cmd.Path), &s.output)
+		default:
+		}
+		if time.Now().After(deadline) {
+			s.Kill()
+			s.t.Fatalf("%s is not ready at %s after %v:\n%s", filepath.Base(s.cmd.Path), s.Addr, limit, &s.output)
+		}
+	}
+}
+
 // port returns the server's port.
 func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':')+1:] }
 
