@@ -32,20 +32,8 @@ func findServers(endpoints []sockets.Endpoint) hosted {
 		}
 		all = append(all, at)
 	}
-	pids, err := machine.Servers(os.DirFS("/"), all, func(a netip.Addr) bool { return isHere(a, addrs) })
+	pids, err := machine.Servers(os.DirFS("/"), all, func(a netip.Addr) bool { return machine.Here(a, addrs) })
 	return hosted{slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err}
-}
-
-// isHere reports whether an address is this machine's. addrs are those of its interfaces.
-func isHere(a netip.Addr, addrs []net.Addr) bool {
-	return a.IsLoopback() || a.IsUnspecified() || slices.ContainsFunc(addrs, func(of net.Addr) bool {
-		n, ok := of.(*net.IPNet)
-		if !ok {
-			return false
-		}
-		own, ok := netip.AddrFromSlice(n.IP)
-		return ok && own.Unmap() == a.WithZone("")
-	})
 }
 
 // neighbours watches other processes on the machine while a load is measured.

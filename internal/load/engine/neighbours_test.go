@@ -12,25 +12,6 @@ import (
 	"github.com/loadgen/loadgen/internal/load/sockets"
 )
 
-// An address is this machine's if every machine has it, or one of its interfaces does.
-func TestWhichAddressesAreHere(t *testing.T) {
-	addrs := []net.Addr{
-		&net.IPAddr{IP: net.IPv4(10, 0, 0, 9)}, // no interface's
-		&net.IPNet{},
-		&net.IPNet{IP: net.IPv4(10, 0, 0, 1), Mask: net.CIDRMask(24, 32)},
-		&net.IPNet{IP: net.IPv4(10, 0, 0, 2).To4(), Mask: net.CIDRMask(24, 32)},
-		&net.IPNet{IP: net.ParseIP("fe80::1"), Mask: net.CIDRMask(64, 128)},
-	}
-	for addr, here := range map[string]bool{
-		"127.0.0.1": true, "127.8.0.1": true, "::1": true, "0.0.0.0": true, "::": true,
-		"10.0.0.1": true, "10.0.0.2": true, "fe80::1": true, "fe80::1%eth0": true,
-		"10.0.0.3": false, "10.0.0.9": false, "fe80::2": false,
-	} {
-		require.Equal(t, here, isHere(netip.MustParseAddr(addr), addrs), addr)
-	}
-	require.False(t, isHere(netip.Addr{}, addrs), "no address")
-}
-
 // A server on this machine is looked for by its endpoint's address, which the text has if the driver connects by itself. One that is not seen is an
 // error. This process is no server, and what listens elsewhere is none of this machine's.
 func TestWhichServersAreFound(t *testing.T) {

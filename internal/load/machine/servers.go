@@ -3,11 +3,13 @@ package machine
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -38,34 +40,57 @@ func Servers(root fs.FS, endpoints []Endpoint, local func(netip.Addr) bool) ([]i
 	if len(here) == 0 {
 		return nil, nil
 	}
-	sockets, err := listening(root, here)
-	if err != nil {
-		return nil, err
-	}
-	wanted := map[string]bool{}
-	for _, e := range here {
-		for _, s := range sockets {
-			wanted[s.inode] = wanted[s.inode] || s.serves(e)
-		}
-	}
-	owned, err := owners(root, wanted)
+	found, err := Listeners(context.Background(), root, here)
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
 	for _, e := range here {
-		seen := len(pids)
-		for _, s := range sockets {
-			if s.serves(e) {
-				pids = append(pids, owned[s.inode]...)
-			}
-		}
-		if len(pids) == seen {
+		if len(found[e]) == 0 {
 			return nil, fmt.Errorf("the process that listens on %v is on this machine and cannot be seen: run loadgen as its user, in its namespaces, or as root", e)
 		}
+		pids = append(pids, found[e]...)
 	}
 	slices.Sort(pids)
 	return slices.Compact(pids), nil
+}
+
+// Listeners returns the processes on this machine that listen on each endpoint. An address without a host stands for its port of any. An endpoint on
+// which no socket of this network namespace listens is not in the map; one whose processes are out of sight has none.
+func Listeners(ctx context.Context, root fs.FS, endpoints []Endpoint) (map[Endpoint][]int, error) {
+	sockets, err := listening(root, endpoints)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[string]bool{}
+	for _, s := range sockets {
+		wanted[s.inode] = wanted[s.inode] || slices.ContainsFunc(endpoints, s.serves)
+	}
+	owned, err := owners(ctx, root, wanted)
+	if err != nil {
+		return nil, err
+	}
+	found := map[Endpoint][]int{}
+	for _, s := range sockets {
+		for _, e := range endpoints {
+			if s.serves(e) {
+				found[e] = append(found[e], owned[s.inode]...)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Here reports whether an address is this machine's. addrs are those of its interfaces.
+func Here(a netip.Addr, addrs []net.Addr) bool {
+	return a.IsLoopback() || a.IsUnspecified() || slices.ContainsFunc(addrs, func(of net.Addr) bool {
+		n, ok := of.(*net.IPNet)
+		if !ok {
+			return false
+		}
+		own, ok := netip.AddrFromSlice(n.IP)
+		return ok && own.Unmap() == a.WithZone("")
+	})
 }
 
 // socket is a listening socket.
@@ -79,7 +104,7 @@ func (s socket) serves(e Endpoint) bool {
 		return s.at.Path == e.Path
 	}
 	at, to := s.at.Addr.Addr(), e.Addr.Addr().Unmap()
-	return s.at.Addr.Port() == e.Addr.Port() && (at.IsUnspecified() && (at.Is6() || to.Is4()) || at.Unmap() == to)
+	return s.at.Addr.Port() == e.Addr.Port() && (!to.IsValid() || at.IsUnspecified() && (at.Is6() || to.Is4()) || at.Unmap() == to)
 }
 
 // listening lists listening sockets of this network namespace, at least those that serve the endpoints. A missing file means none: a kernel may lack
@@ -166,13 +191,16 @@ func parseUnix(words []string) (s socket, ok bool) {
 }
 
 // owners returns the processes that hold a socket of each inode: proc/PID/fd has links such as "socket:[8813]". Other users' processes cannot be read.
-func owners(root fs.FS, inodes map[string]bool) (map[string][]int, error) {
+func owners(ctx context.Context, root fs.FS, inodes map[string]bool) (map[string][]int, error) {
 	entries, err := fs.ReadDir(root, "proc")
 	if err != nil {
 		return nil, err
 	}
 	owned := map[string][]int{}
 	for _, e := range entries {
+		if ctx.Err() != nil {
+			return nil, errors.New("looking through the processes took too long")
+		}
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +14,9 @@ import (
 
 // readGroup adds the memory of the control group that a process is in: the kernel charges it for all processes of the group and of those inside it, and
 // for the pages of files that they use. others are the groups of the processes read before.
-func readGroup(proc string, pid int, others map[string]bool, f figures) {
-	group, file, err := memoryGroup(proc, strconv.Itoa(pid))
-	own, _, ownErr := memoryGroup(proc, "self")
+func readGroup(pid int, others map[string]bool, f figures) {
+	group, file, err := memoryGroup(strconv.Itoa(pid))
+	own, _, ownErr := memoryGroup("self")
 	switch {
 	case err != nil:
 		f.missing[plan.GroupField] = err.Error()
@@ -46,8 +45,8 @@ func readGroup(proc string, pid int, others map[string]bool, f figures) {
 
 // memoryGroup returns the control group that a process's memory is charged to, and the file with the sum. In proc_pid_cgroup(5), version 1 has a line with
 // "memory" among the controllers, and version 2 one without any; where there are both, memory is mostly with version 1.
-func memoryGroup(proc, pid string) (group, file string, err error) {
-	b, err := os.ReadFile(filepath.Join(proc, pid, "cgroup"))
+func memoryGroup(pid string) (group, file string, err error) {
+	b, err := os.ReadFile("/proc/" + pid + "/cgroup")
 	if err != nil {
 		return "", "", err
 	}

@@ -21,8 +21,7 @@
 // series can be looked up, at some 18 times its size, and returns nothing of a page with an invalid line. Here a page takes one line of memory. Only
 // a line of a requested metric can be an error, which quotes the line.
 //
-// Nor are processes read with github.com/prometheus/procfs. Its table of 4,000 sockets takes 44,000 allocations, when only the lines of listeners
-// matter and 8,000 are enough. And if the kernel leaves out one I/O figure, procfs returns an error and none of the others.
+// Nor are processes read with github.com/prometheus/procfs: if the kernel leaves out one I/O figure, it returns an error and none of the others.
 package observe
 
 import (
@@ -66,7 +65,7 @@ func (m Means) New(o *plan.Observe, t *plan.Target, endpoints []string) Probe {
 	case plan.ObserveServer, plan.ObserveCounts:
 		return newServer(m, o, t, endpoints)
 	case plan.ObserveProcess:
-		return newProcess("/proc", o, endpoints)
+		return newProcess(o, endpoints)
 	case plan.ObserveDirectory:
 		return directory{path: o.Path}
 	case plan.ObservePrometheus:
