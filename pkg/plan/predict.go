@@ -358,7 +358,7 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	case ph.Clear != nil && p.flushes(ph):
 		// one request to each node, which is not an op
 	case d.Keys.PerSession() && ph.Clear != nil:
-		ops = multiply(int64(p.pools(ph)), d.Keys.Count)
+		ops = multiply(int64(p.Pools(ph.Dataset)), d.Keys.Count)
 	case d.Keys.PerSession():
 		ops = multiply(sessions, d.Keys.Count)
 	default:
@@ -380,11 +380,11 @@ func (p *Plan) Once(ph *Phase, setup bool) int64 {
 	return *ops
 }
 
-// pools returns how many session pools of the clear phase's dataset the plan's loads use.
-func (p *Plan) pools(clear *Phase) int {
+// Pools returns how many session pools of a dataset the plan's loads use.
+func (p *Plan) Pools(dataset string) int {
 	n := 0
 	for _, ph := range p.Phases {
-		if slices.Contains(ph.Datasets(), clear.Dataset) && ph.Clear == nil {
+		if slices.Contains(ph.Datasets(), dataset) && ph.Clear == nil {
 			n = max(n, ph.Sessions())
 		}
 	}

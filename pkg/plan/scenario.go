@@ -87,21 +87,16 @@ func (s *Scenario) ops() (n int) {
 func (ph *Phase) Targets() []string { return append(ph.named(), ph.Behind...) }
 
 // named is Targets without those that are asked only by other targets.
-func (ph *Phase) named() []string {
-	names := []string{ph.Target}
-	for step := range ph.steps() {
-		if name := step.TargetIn(ph); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+func (ph *Phase) named() []string { return ph.mentioned(ph.Target, (*ScenarioStep).TargetIn) }
 
 // Datasets returns the names of the datasets that a phase uses, in the same order as Targets does.
-func (ph *Phase) Datasets() []string {
-	names := []string{ph.Dataset}
+func (ph *Phase) Datasets() []string { return ph.mentioned(ph.Dataset, (*ScenarioStep).DatasetIn) }
+
+// mentioned returns the first name and those that the phase's steps mention, each once.
+func (ph *Phase) mentioned(first string, of func(*ScenarioStep, *Phase) string) []string {
+	names := []string{first}
 	for step := range ph.steps() {
-		if name := step.DatasetIn(ph); !slices.Contains(names, name) {
+		if name := of(step, ph); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -87,7 +86,7 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 		}
 	}
 	if kind == Clear && k.perSession { // pools are adjacent, so they make one range
-		k.count *= uint64(pools(p, data.Name))
+		k.count *= uint64(p.Pools(data.Name))
 		k.perSession = false
 	}
 	return k, nil
@@ -153,7 +152,7 @@ func (k *keySpace) nearest(index, session uint64) uint64 {
 
 // layPools places the pools of a dataset next to each other among the key numbers.
 func (k *keySpace) layPools(p *plan.Plan, ph *plan.Phase, data *plan.Dataset) error {
-	n := max(ph.Sessions(), pools(p, data.Name))
+	n := max(ph.Sessions(), p.Pools(data.Name))
 	if k.count > numbers/uint64(max(n, 1)) {
 		return fmt.Errorf("%d pools of %d keys are more than the %.0e keys that can be told apart", n, k.count, float64(numbers))
 	}
@@ -161,17 +160,6 @@ func (k *keySpace) layPools(p *plan.Plan, ph *plan.Phase, data *plan.Dataset) er
 	base, _ := bits.Mul64(seedOf(p.Seed, "pools", data.Name), numbers/2)
 	k.origin = numbers/2 + base
 	return nil
-}
-
-// pools returns how many pools of the dataset the plan's loads use.
-func pools(p *plan.Plan, dataset string) int {
-	n := 0
-	for _, ph := range p.Phases {
-		if ph.Clear == nil && slices.Contains(ph.Datasets(), dataset) {
-			n = max(n, ph.Sessions())
-		}
-	}
-	return n
 }
 
 // pool returns the number of a session's key with index 0, before wrapping.
