@@ -170,11 +170,7 @@ func mashonaClasses() (string, error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	jars := []string{filepath.Join(cache, "loadgen", "mashona-logwriting-1.1.0.jar"), filepath.Join(cache, "loadgen", "jboss-logging-3.4.1.Final.jar")}
+	jars := []string{cached("mashona-logwriting-1.1.0.jar"), cached("jboss-logging-3.4.1.Final.jar")}
 	for _, jar := range jars {
 		if _, err := os.Stat(jar); err != nil {
 			return "", fmt.Errorf("%w; make test-servers fetches it", err)

@@ -23,15 +23,8 @@ const files = 1000
 // keyName returns a key as loadgen writes it.
 func keyName(i int) string { return fmt.Sprintf("key:%012d", i) }
 
-// nginxProgram returns the path of nginx, which Debian keeps off most users' PATH, or its name if there is none.
-func nginxProgram() string {
-	if _, err := exec.LookPath("nginx"); err != nil {
-		if _, err := os.Stat("/usr/sbin/nginx"); err == nil {
-			return "/usr/sbin/nginx"
-		}
-	}
-	return "nginx"
-}
+// nginxProgram returns nginx, which Debian keeps off most users' PATH.
+func nginxProgram() string { return firstOf("nginx", "/usr/sbin/nginx") }
 
 // webDir returns the directory of a server's files and settings, below the directory of a comparison.
 func webDir(dir string) string { return filepath.Join(dir, "web") }
@@ -145,20 +138,23 @@ func vegeta(dir string, duration time.Duration) peer {
 	}}
 }
 
-// vegetaProgram returns the path of vegeta where make test-servers builds it, or its name if it is on PATH or missing.
-func vegetaProgram() string {
-	if _, err := exec.LookPath("vegeta"); err == nil {
-		return "vegeta"
+// vegetaProgram returns vegeta, which make test-servers builds.
+func vegetaProgram() string { return firstOf("vegeta", cached("vegeta")) }
+
+// firstOf returns the first of several programs that is there; if none is, the first.
+func firstOf(programs ...string) string {
+	for _, name := range programs {
+		if _, err := exec.LookPath(name); err == nil {
+			return name
+		}
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "vegeta"
-	}
-	built := filepath.Join(cache, "loadgen", "vegeta")
-	if _, err := os.Stat(built); err != nil {
-		return "vegeta"
-	}
-	return built
+	return programs[0]
+}
+
+// cached returns the path of what make test-servers fetches or builds.
+func cached(name string) string {
+	cache, _ := os.UserCacheDir() // without one, it is not there
+	return filepath.Join(cache, "loadgen", name)
 }
 
 // vegetaReport holds the fields that are read from vegeta's own report.
