@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"bufio"
 	"bytes"
 	"database/sql"
 	"encoding/json"
@@ -153,6 +154,14 @@ func ofAdapter(t *testing.T, addr string) counts {
 	return matched(t, string(b[:n]), `cmdstat_%s:calls=(\d+)`, "get", "set", "del")
 }
 
+// observed has a plan show what an adapter says of itself.
+const observed = `observe "adapter" {
+	server {
+		target = target.t
+		fields = ["cmdstat_get_calls", "cmdstat_get_usec"]
+	}
+}`
+
 // TestBooksAreTheServers: what a run says it has done is what the server has counted, verb by verb.
 func TestBooksAreTheServers(t *testing.T) {
 	t.Parallel()
@@ -175,6 +184,7 @@ target "t" {
 	driver    = %q
 	endpoints = [%q]
 }
+%s
 dataset "d" {
 	keys { count = 100 }
 	values { size = 100 }
@@ -188,7 +198,7 @@ phase "load" {
 		iterations = 2000
 	}
 }
-`, s.driver, addr)
+`, s.driver, addr, map[string]string{"redis": observed}[s.driver])
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "books.hcl"), []byte(text), 0o600))
 			said, _ := run(t, dir, "loadgen", "run", "books.hcl", "--out", "run.json", "--loops", "1")
 			b, err := os.ReadFile(filepath.Join(dir, "run.json"))
@@ -196,7 +206,8 @@ phase "load" {
 			var result struct {
 				Drivers map[string]string
 				Phase   map[string]struct {
-					Op map[string]struct{ Due, OK, Miss uint64 }
+					Op      map[string]struct{ Due, OK, Miss uint64 }
+					Observe map[string]map[string]struct{ Delta float64 }
 				}
 			}
 			require.NoError(t, json.Unmarshal(b, &result))
@@ -209,6 +220,9 @@ phase "load" {
 			}
 			if s.driver == "redis" {
 				require.Empty(t, result.Drivers)
+				told := result.Phase["load"].Observe["adapter"]
+				require.EqualValues(t, result.Phase["load"].Op["get"].Due, told["cmdstat_get_calls"].Delta, "%s", b)
+				require.Positive(t, told["cmdstat_get_usec"].Delta, "its own time is shown beside")
 			} else {
 				require.Regexp(t, `^github.com/loadgen/loadgen/examples@\S+ sha256:\w+$`, result.Drivers[s.driver])
 			}
@@ -234,17 +248,21 @@ func TestCommandWithDrivers(t *testing.T) {
 	require.Contains(t, said, `unknown driver "etcd"`)
 	require.Contains(t, said, "docs/drivers.md")
 
-	coordinator := exec.CommandContext(t.Context(), filepath.Join(built, "loadgen"), "run", "first.hcl", "--workers", "1", "--wait", "10s")
+	coordinator := exec.CommandContext(t.Context(), filepath.Join(built, "loadgen"), "run", "first.hcl", "--workers", "1", "--wait", "10m")
 	coordinator.Dir, coordinator.Env = dir, append(os.Environ(), "XDG_STATE_HOME="+dir)
-	var words bytes.Buffer
-	coordinator.Stdout, coordinator.Stderr = &words, &words
+	words, err := coordinator.StdoutPipe()
+	require.NoError(t, err)
+	coordinator.Stderr = coordinator.Stdout
 	require.NoError(t, coordinator.Start())
 	said, code = run(t, dir, "stock", "worker", "--name", "w1", "--once")
 	require.Equal(t, 6, code, said)
 	const refusal = `the plan uses driver "etcd", which the coordinator has from github.com/loadgen/loadgen/examples@`
 	require.Contains(t, said, refusal)
-	require.Contains(t, said, "and worker w1 does not have it: run the same program on both sides (docs/drivers.md)")
+	require.Contains(t, said, "and this worker does not have it: run the same program on both sides (docs/drivers.md)")
+	lines := bufio.NewScanner(words)
+	for lines.Scan() && !strings.Contains(lines.Text(), "refused") {
+	}
+	require.Contains(t, lines.Text(), "worker w1 was refused: "+refusal, "the coordinator says so at once, and waits on")
+	require.NoError(t, coordinator.Process.Kill())
 	require.Error(t, coordinator.Wait())
-	require.Equal(t, 6, coordinator.ProcessState.ExitCode())
-	require.Contains(t, strings.Join(strings.Fields(words.String()), " "), "one was refused: "+refusal)
 }

@@ -108,7 +108,7 @@ func TestOtherDrivers(t *testing.T) {
 		f := newTimedFleet(t, rpc.DefaultTiming(), "etcd", "mill")
 		defer f.close()
 		same := map[string]string{"etcd": "etcd.example/driver@v1 h1:one", "mill": "mill.example/driver@v1 h1:one", "unused": "x"}
-		const here = `the plan uses driver "mill", which the coordinator has from mill.example/driver@v1 h1:one, and worker w1 `
+		const here = `the plan uses driver "mill", which the coordinator has from mill.example/driver@v1 h1:one, and this worker `
 		for is, has := range map[string]string{
 			"does not have it": "", "has it from mill.example/driver@v2 h1:two": "mill.example/driver@v2 h1:two", "has it from a\ufffdb": "a\nb",
 		} {
@@ -121,7 +121,7 @@ func TestOtherDrivers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := f.server.Wait(ctx, 1)
-		require.ErrorContains(t, err, "of 1 wanted; one was refused: "+here)
+		require.ErrorContains(t, err, "of 1 wanted; worker w1 was refused: "+here)
 		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 4, Name: "w2", Incarnation: "x", Drivers: same}).GetWelcome())
 	})
 }

@@ -36,8 +36,9 @@ type Config struct {
 	// Spares lets workers join during the run, for Spare to hand out.
 	Spares bool
 
-	// Waiting is called on each change while waiting for workers, with those that have come and how many are wanted. It may be nil.
-	Waiting func(come []string, of int)
+	// Waiting is called on each change while waiting for workers, with those that have come, how many are wanted, and why the last one that was refused
+	// for good was; "" for none. It may be nil.
+	Waiting func(come []string, of int, refused string)
 }
 
 // Server is what the workers of one run connect to.
@@ -57,7 +58,7 @@ type Server struct {
 	members map[string]*member // by name
 	begun   bool               // only spares may join now
 	wanted  int                // workers of the run
-	other   string             // why the last worker with other drivers was refused
+	refused string             // the last worker that was refused for good, and why
 	closed  bool
 }
 
@@ -160,7 +161,7 @@ func (s *Server) Wait(ctx context.Context, n int) ([]worker.Member, error) {
 			for _, m := range members {
 				names = append(names, m.name)
 			}
-			s.cfg.Waiting(names, n)
+			s.cfg.Waiting(names, n, s.refusal())
 		}
 		if len(members) == n {
 			return listed(members), nil
@@ -211,11 +212,9 @@ func listed(members []*member) []worker.Member {
 
 // missing says who has joined and how many have not.
 func (s *Server) missing(members []*member, n int) error {
-	refused := ""
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.other != "" {
-		refused = "; one was refused: " + s.other
+	refused := s.refusal()
+	if refused != "" {
+		refused = "; " + refused
 	}
 	if len(members) == 0 {
 		return fmt.Errorf("no worker has come to %s, of %d wanted%s", s.Addr(), n, refused)
@@ -225,6 +224,13 @@ func (s *Server) missing(members []*member, n int) error {
 		names = append(names, m.name)
 	}
 	return fmt.Errorf("only %d of %d workers have come to %s: %s%s", len(members), n, s.Addr(), strings.Join(names, ", "), refused)
+}
+
+// refusal says which worker was the last to be refused for good, and why; "" for none.
+func (s *Server) refusal() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
 
 // poke wakes Wait.
@@ -250,6 +256,12 @@ func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 	m, bye := s.admit(hello, c)
 	if bye != nil {
 		s.cfg.Logger.Info("refused a worker", "worker", hello.GetName(), "why", bye.GetReason())
+		if bye.GetForGood() {
+			s.mu.Lock()
+			s.refused = fmt.Sprintf("worker %s was refused: %s", line(hello.GetName()[:min(len(hello.GetName()), maxLine)]), bye.GetReason())
+			s.mu.Unlock()
+			s.poke()
+		}
 		return stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: bye}})
 	}
 	c.owner <- m
@@ -274,9 +286,6 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	}
 	from := c.peer()
 	if other := s.otherDriver(h); other != "" {
-		s.mu.Lock()
-		s.other = other
-		s.mu.Unlock()
 		return nil, &pb.Goodbye{ForGood: true, Reason: other}
 	}
 	for _, err := range []error{identity.CheckName(name), identity.CheckBound(from.AuthInfo, name), checkMetrics(h.GetMetrics(), from.Addr)} {
@@ -314,8 +323,8 @@ func (s *Server) otherDriver(h *pb.Hello) string {
 		} else if word != "" {
 			is = "has it from " + line(word[:min(len(word), 2*maxLine)])
 		}
-		return fmt.Sprintf("the plan uses driver %q, which the coordinator has from %s, and worker %s %s: run the same program on both sides (docs/drivers.md)",
-			name, s.cfg.Drivers[name], line(h.GetName()), is)
+		return fmt.Sprintf("the plan uses driver %q, which the coordinator has from %s, and this worker %s: run the same program on both sides (docs/drivers.md)",
+			name, s.cfg.Drivers[name], is)
 	}
 	return ""
 }

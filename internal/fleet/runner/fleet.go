@@ -92,8 +92,12 @@ func (f *Fleet) await(cfg *rpc.Config) error {
 			return err
 		}
 	}
-	cfg.Waiting = func(come []string, of int) {
-		if len(come) == 0 {
+	told := ""
+	cfg.Waiting = func(come []string, of int, refused string) {
+		if refused != told {
+			told = refused
+			fmt.Fprintln(f.cfg.Words, refused)
+		} else if len(come) == 0 {
 			fmt.Fprintf(f.cfg.Words, "0 of %d workers; start each with loadgen worker%s%s\n", of, joinFlag(f.server.Addr()), token)
 		} else {
 			fmt.Fprintf(f.cfg.Words, "%d of %d workers: %s\n", len(come), of, strings.Join(come, ", "))

@@ -75,8 +75,11 @@ func TestOrigins(t *testing.T) {
 		"../there@(devel) ":                        {Deps: []*debug.Module{{Path: here, Version: "v1.0.0", Replace: &debug.Module{Path: "../there"}}}},
 		here + "/internal/target/drivers@(devel) ": {},
 	} {
-		m := moduleOf(&info, &stranger{})
-		require.Equal(t, want, m.Path+"@"+m.Version+" "+m.Sum)
+		for _, arch := range []string{"amd64", "arm64"} { // the same commit, built for either, is the same driver
+			info.Settings = []debug.BuildSetting{{Key: "GOARCH", Value: arch}}
+			m := moduleOf(&info, &stranger{})
+			require.Equal(t, want, m.Path+"@"+m.Version+" "+m.Sum)
+		}
 	}
 }
 
