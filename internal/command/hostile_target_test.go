@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // hostileServer greets as servers do, and answers a get with whatever it likes.
@@ -194,6 +195,61 @@ phase "gets" {
 			}
 		})
 	}
+}
+
+// TestRepliesOutOfOrderAreNamed: an adapter that answers the second of two requests first is found by the keys that its values carry.
+func TestRepliesOutOfOrderAreNamed(t *testing.T) {
+	t.Parallel()
+	addr := serve(t, func(conn net.Conn) {
+		held := ""
+		for in := bufio.NewReader(conn); ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			reply := ""
+			switch word := strings.TrimSpace(line); {
+			case word == "PING":
+				reply = "+PONG\r\n"
+			case word == "INFO" || word == "CONFIG":
+				reply = "-ERR unknown command\r\n"
+			case strings.HasPrefix(word, "key:"):
+				v := driver.Value{Size: 100, Key: driver.KeyHash([]byte(word))}
+				if reply = fmt.Sprintf("$100\r\n%s\r\n", v.AppendTo(nil)); held == "" && in.Buffered() > 0 {
+					held, reply = reply, ""
+				}
+			}
+			if reply == "" {
+				continue
+			}
+			if _, err = io.WriteString(conn, reply+held); err != nil {
+				return
+			}
+			held = ""
+		}
+	})
+	l := begin(t, fmt.Sprintf(`
+plan "swapped" {}
+target "t" {
+	driver    = "redis"
+	endpoints = [%q]
+}
+dataset "d" {
+	keys { count = 1000 }
+	values { size = 100 }
+}
+phase "gets" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { get = 1 }
+	closed {
+		sessions   = 1
+		pipeline   = 16
+		iterations = 64
+	}
+}`, addr))
+	require.Equal(t, exit.Invalid, l.wait(time.Minute), "%s", &l.stdout)
+	require.Contains(t, strings.Join(strings.Fields(l.stdout.String()), " "), "read belong to other keys: answers are mixed up")
 }
 
 // TestLongValues reads and checks values longer than a connection's buffer: all of them arrive.

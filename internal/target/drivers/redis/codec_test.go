@@ -150,8 +150,12 @@ func FuzzParse(f *testing.F) {
 	for _, r := range replies {
 		f.Add([]byte(r.in), uint8(r.verb), uint16(len(r.in)/2))
 	}
-	f.Add([]byte("$18446744073709551621\r\n"), uint8(0), uint16(3))
-	f.Add([]byte("*2\r\n$1\r\na\r\n"), uint8(0), uint16(3))
+	for _, r := range replies[:6] {
+		f.Add([]byte(r.in), uint8(driver.Put), uint16(len(r.in))) // out of order: to another request
+	}
+	for _, in := range []string{"$18446744073709551621\r\n", "*2\r\n$1\r\na\r\n", "$1073741824\r\nx", "$5\r\nval", "%1\r\n+a\r\n:1\r\n", ">1\r\n+a\r\n", "#t\r\n", ""} {
+		f.Add([]byte(in), uint8(0), uint16(3))
+	}
 	c := newTestCodec(f, Config{Protocol: 2})
 	f.Fuzz(func(t *testing.T, b []byte, verb uint8, at uint16) {
 		v := driver.Verb(int(verb) % driver.NumVerbs)
