@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -379,6 +380,9 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if value = escaped(value); !web.Harmless(name) {
 			key := "HEADER_" + notInNames.ReplaceAllString(strings.ToUpper(name), "_")
+			if slices.ContainsFunc(q.Headers, func(h header) bool { return strings.Contains(h.Value, "{secret."+key+"}") }) {
+				return nil, fmt.Errorf("--header %s: another header's value is the secret %s, too: leave one out", name, key)
+			}
 			if err := os.Setenv("LOADGEN_SECRET_"+key, strings.TrimSpace(text[strings.Index(text, ":")+1:])); err != nil {
 				return nil, fmt.Errorf("--header %s: %w", name, err)
 			}

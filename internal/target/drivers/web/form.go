@@ -44,8 +44,8 @@ func (r Request) Secrets() (names []string) {
 
 // harmless matches headers whose values are no secrets, and tokenIn a query that looks like one.
 var (
-	harmless = regexp.MustCompile(`(?i)^(accept|accept-.*|content-type|content-language|user-agent|range|if-.*|cache-control|pragma|origin|referer|dnt)$`)
-	tokenIn  = regexp.MustCompile(`(?i)[?&]([a-z_.-]*(?:token|secret|passw|apikey|api_key|access_key|signature))=[^&{]`)
+	harmless = regexp.MustCompile(`(?i)^(accept|accept-.*|content-type|content-language|user-agent|range|if-.*|cache-control|pragma|origin|dnt)$`)
+	tokenIn  = regexp.MustCompile(`(?i)[?&;]([a-z0-9_.-]*(?:token|secret|pass|passwd|password|pwd|api[_-]?key|access[_-]?key|signature|session|session[_-]?id|jwt|auth)|key|sig|sid)=[^&{]`)
 	private  = regexp.MustCompile(`(?i)auth|cookie|token|secret|passw|key|session`)
 )
 
