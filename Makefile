@@ -1,7 +1,7 @@
 # What a developer does here, one target each. They need Go and a POSIX shell; test-servers says what the other tests need.
 
 .DEFAULT_GOAL := help
-.PHONY: help build release test test-servers lint fmt fuzz mutants bench five gobench golden
+.PHONY: help build release test test-servers lint fmt fuzz mutants bench five gobench golden proto
 
 FUZZTIME ?= 20s
 PKG ?= ./internal/plan/op
@@ -53,3 +53,7 @@ gobench: ## every Go benchmark, one package at a time
 golden: ## rewrite the golden files; read the diff
 	@set -e; grep -rl --include='*_test.go' 'flag.Bool("update"' . | sed 's|/[^/]*$$||' | sort -u | \
 	while read -r dir; do go test "$$dir" -update </dev/null; done
+
+proto: ## rewrite the code of the messages between coordinator and workers; needs protoc
+	protoc -I internal/fleet/rpc/loadgenpb --plugin=$$($(tool) -n protoc-gen-go) --plugin=$$($(tool) -n protoc-gen-go-grpc) \
+		--go_out=paths=source_relative:internal/fleet/rpc/loadgenpb --go-grpc_out=paths=source_relative:internal/fleet/rpc/loadgenpb control.proto

@@ -2,4 +2,4 @@
 // which says what they mean; package rpc says how they are used.
 package loadgenpb
 
-//go:generate sh -c "cd ../../../../tools && go run ./genproto ../internal/fleet/rpc/loadgenpb control.proto"
+//go:generate make -C ../../../.. proto
