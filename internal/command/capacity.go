@@ -17,6 +17,7 @@ import (
 	"strings"
 	"text/template"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/spf13/cobra"
@@ -50,6 +51,9 @@ type quickFlags struct {
 	pipeline int
 	user     string
 	headers  []string
+	method   string
+	body     string
+	insecure bool
 	ca       string
 	password string // --password-file
 	shared   bool
@@ -75,8 +79,8 @@ The address is a URL (redis://, rediss://, memcached://, postgres://, http://, h
 LOADGEN_SECRET_TARGET in the environment, or from --password-file.
 
 The command writes a plan, shown by --plan, and runs it like loadgen run. It fills the server with keys of its own, which have a
-prefix that only this run uses and a time to live, and deletes them by name at the end. PostgreSQL gets a table of its own; a web server gets GETs
-of that URL and nothing else. Before the fill, the command refuses a replica, a fill that does not fit into maxmemory and, without --shared, a server
+prefix that only this run uses and a time to live, and deletes them by name at the end. PostgreSQL gets a table of its own; a web server gets requests
+for that URL and nothing else. Before the fill, the command refuses a replica, a fill that does not fit into maxmemory and, without --shared, a server
 that holds other keys or is in use. Ctrl-C ends the search and says what it has found.`,
 		Example: `  loadgen capacity redis://127.0.0.1:6379
   loadgen capacity 127.0.0.1:11211 --driver memcached --slo p99=1ms --size 1KiB
@@ -102,7 +106,8 @@ func newBench(known *drivers.Set) *cobra.Command {
 Like loadgen capacity, it takes an address and a password, writes keys of its own and deletes them, and refuses the same servers.`,
 		Example: `  loadgen bench redis://127.0.0.1:6379 --rate 10k/s
   loadgen bench 127.0.0.1:11211 --driver memcached --sessions 50 --duration 30s
-  loadgen bench http://127.0.0.1:8080/ --rate 500/s`,
+  loadgen bench http://127.0.0.1:8080/ --rate 500/s
+  loadgen bench https://127.0.0.1:8443/orders --insecure --body '{"sku": "a"}' --header 'Content-Type: application/json'`,
 		Args: one("address"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
@@ -117,13 +122,16 @@ Like loadgen capacity, it takes an address and a password, writes keys of its ow
 func (f *quickFlags) add(set *pflag.FlagSet) {
 	f.share(set, "runs", "out", "report", "progress", "label", "loops", "strict")
 	set.StringVar(&f.driver, "driver", "", "the `NAME` of the protocol, if the address is no URL: redis, memcached, postgres or web (default redis)")
-	set.StringVar(&f.ops, "ops", "", "the mix, as `OP=WEIGHT,…` of get and put (default get=9,put=1; a web server gets GETs only)")
+	set.StringVar(&f.ops, "ops", "", "the mix, as `OP=WEIGHT,…` of get and put (default get=9,put=1; not for a web server)")
 	set.StringVar(&f.size, "size", "200B", "values have this `SIZE`")
 	set.StringVar(&f.keys, "keys", "100k", "use `N` keys")
 	set.IntVar(&f.sessions, "sessions", 0, "open `N` sessions, each with a connection (default: 50; 16 for postgres)")
 	set.IntVar(&f.pipeline, "pipeline", 1, "let each session have `N` ops in flight")
 	set.StringVar(&f.user, "user", "", "log in as user `NAME`")
 	set.StringArrayVar(&f.headers, "header", nil, "add a header to each HTTP request: `NAME: VALUE`; repeatable. Unless its name is harmless, as Accept is, the plan has {secret.HEADER_NAME} for the value")
+	set.StringVar(&f.method, "method", "", "send HTTP requests with `METHOD`, such as PUT (default: GET; POST with --body)")
+	set.StringVar(&f.body, "body", "", "what HTTP requests hold: `TEXT`, or @FILE for a file's")
+	set.BoolVar(&f.insecure, "insecure", false, "do not verify the certificate of rediss:// and https://; the result says so")
 	set.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// and https:// (default: the system's)")
 	set.StringVar(&f.password, "password-file", "", "read the password from `FILE` (default: LOADGEN_SECRET_TARGET in the environment)")
 	set.BoolVar(&f.shared, "shared", false, "load a server that holds other keys or is in use by others")
@@ -285,8 +293,9 @@ type quick struct {
 	Command, Description        string
 	Driver, Endpoint            string
 	TLS, Secret, Fills          bool
+	Insecure                    bool
 	CA, User, Database, SSLMode string
-	Path                        string
+	Path, Method, Body          string
 	Headers                     []header
 	Table, Prefix, TTL          string
 	Keys                        int64
@@ -301,6 +310,7 @@ type quick struct {
 
 	at    string // the endpoint, for people
 	get   string // path of the URL, unchanged
+	body  string // unchanged, too
 	bytes int64  // of a value
 }
 
@@ -357,10 +367,14 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	if err := f.fits(a); err != nil {
 		return nil, err
 	}
+	var err error
+	if q.body, err = f.content(); err != nil {
+		return nil, err
+	}
+	q.Insecure, q.Method, q.Body = f.insecure, quoted(f.verb()), quoted(escaped(q.body))
 	if q.User != "" && !secret && a.driver != "postgres" {
 		return nil, fmt.Errorf("user %s has no password: set LOADGEN_SECRET_TARGET, or use --password-file", q.User)
 	}
-	var err error
 	if q.Keys, err = countOf(f.keys); err != nil {
 		return nil, err
 	}
@@ -400,6 +414,33 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	return q, nil
 }
 
+// mostBody bounds the body that a flag gives: plans hold it.
+const mostBody = 256 << 10
+
+// content returns the body of requests.
+func (f *quickFlags) content() (string, error) {
+	path, isFile := strings.CutPrefix(f.body, "@")
+	if !isFile {
+		return f.body, nil
+	}
+	text, err := safefile.Read(path, mostBody)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--body: %w", err)
+	case !utf8.Valid(text):
+		return "", fmt.Errorf("--body @%s: it is no text in UTF-8, which a plan can hold: write a plan whose dataset has files as values (docs/web.md)", path)
+	}
+	return string(text), nil
+}
+
+// verb returns the method of HTTP requests.
+func (f *quickFlags) verb() string {
+	if f.method == "" && f.body != "" {
+		return "POST"
+	}
+	return strings.ToUpper(cmp.Or(f.method, "GET"))
+}
+
 // least returns the lowest rate of a search: the one at which a quarter of the budget is enough for the samples that each quantile needs, of the
 // rarest op.
 func (q *quick) least(budget time.Duration) (rate float64) {
@@ -420,19 +461,31 @@ func (q *quick) least(budget time.Duration) (rate float64) {
 
 // fits refuses flags that do not go with the address.
 func (f *quickFlags) fits(a *address) error {
+	_, rateless := dialect.ParseRate(f.rate)
+	_, sizeless := dialect.ParseSize(f.size)
 	switch {
 	case len(f.headers) > 0 && a.driver != "web":
 		return fmt.Errorf("--header is for http:// and https://, and the address is of %s", a.driver)
+	case f.method+f.body != "" && a.driver != "web":
+		return fmt.Errorf("--method and --body are for http:// and https://, and the address is of %s", a.driver)
+	case f.body != "" && (f.verb() == "GET" || f.verb() == "HEAD"):
+		return fmt.Errorf("--body: a %s has none: write --method POST, or leave --body out", f.verb())
 	case f.ops != "" && a.driver == "web":
-		return errors.New("--ops: a web server gets GETs of the URL: leave it out, or write a plan (docs/web.md)")
+		return errors.New("--ops: a web server gets one request, that of --method: leave it out, or write a plan (docs/web.md)")
 	case f.ca != "" && !a.tls:
 		return errors.New("--ca is for rediss:// and https://: of postgres, PGSSLROOTCERT names the file")
+	case f.insecure && (!a.tls || f.ca != ""):
+		return errors.New("--insecure is for rediss:// and https:// without --ca; of postgres, sslmode=require verifies nothing")
 	case cmp.Or(f.user, a.user) != "" && (a.driver == "memcached" || a.driver == "web"):
 		return fmt.Errorf("a user: %s has none here: leave it out", a.driver)
+	case sizeless != nil:
+		return fmt.Errorf("--size: %w", sizeless)
 	case f.sessions < 0 || f.pipeline < 1:
 		return errors.New("--sessions and --pipeline: write numbers above 0")
 	case f.command == "capacity" && f.budget < 5*time.Second:
 		return fmt.Errorf("--budget %v: write 5s or more: a search makes twenty tries of a second or so", f.budget)
+	case f.rate != "" && rateless != nil:
+		return fmt.Errorf("--rate %.40q: write how many per which time, such as 10k/s or 300/min", f.rate)
 	case f.command != "capacity" && f.command != "size" && f.duration <= 0:
 		return fmt.Errorf("--duration %v: write a duration above 0, such as 10s", f.duration)
 	}

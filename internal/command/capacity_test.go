@@ -177,7 +177,7 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		"no page":               {"capacity http://" + silent + "/a%20page", "GET /a%20page: "},
 		"no connection":         {"capacity redis://" + full, ": no answer in time\n"},
 		"no connection of HTTP": {"capacity http://" + full, "timeout"},
-		"another server":        {"capacity " + other, "if it is another kind of server, write a URL, such as memcached://" + other},
+		"another server":        {"capacity " + other, "it seems to be memcached that answers there: write memcached://"},
 		"a replica":             {"capacity " + replica, "is a replica: load its primary"},
 		"a replica to size":     {"size " + replica, "is a replica: write the address of its primary"},
 		"a cluster to size":     {"size " + servertest.RedisNode(t).Addr, "is a node of a cluster: fill all of it by a plan"},

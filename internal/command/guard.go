@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -37,7 +38,7 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	t := p.Target("server")
 	q.bytes = int64(p.Datasets[0].Values.Size)
 	if q.Driver == "web" {
-		return f.reach(ctx, t, q)
+		return f.explain(ctx, t, q, f.reach(ctx, t, q))
 	}
 	o := &plan.Observe{Kind: plan.ObserveServer, Combine: "sum"}
 	of := servers.Of(q.Driver)
@@ -54,7 +55,7 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	defer probe.Close()
 	before, err := f.ask(ctx, probe, q)
 	if err != nil {
-		return err
+		return f.explain(ctx, t, q, err)
 	}
 	if err := q.refuse(before); err != nil || f.shared {
 		return err
@@ -72,7 +73,59 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	return q.others(before, after, time.Since(began))
 }
 
-// reach checks that a web server answers a GET with what was asked for.
+// asFlags are remedies of plans, as flags say them.
+var asFlags = strings.NewReplacer(`tls { ca = "PATH" }`, "--ca PATH", `tls { server_name = "NAME" }`, "it in the address", "tls { insecure = true }", "--insecure",
+	`cert = "PATH" and key = "PATH" in tls { … }`, "them in a plan (docs/plans.md#tls)")
+
+// explain says in the words of flags what to do about an error of asking a server, and which kind of server seems to answer.
+func (f *quickFlags) explain(ctx context.Context, t *plan.Target, q *quick, err error) error {
+	if err == nil {
+		return nil
+	}
+	of, text := servers.Of(q.Driver).Schemes, asFlags.Replace(err.Error())
+	own := slices.IndexFunc(of, func(s servers.Scheme) bool { return s.TLS == q.TLS })
+	heard := f.hear(ctx, t)
+	for _, g := range greetings {
+		if strings.HasPrefix(heard, g.begins) && (own < 0 || !strings.Contains(g.write, of[own].Name+"://")) {
+			return failed("%s: it seems to be %s that answers there: write %s", text, g.is, g.write)
+		}
+	}
+	return failed("%s", text)
+}
+
+// greetings are the beginnings of answers to hear's line.
+var greetings = []struct{ begins, is, write string }{
+	{"+", "Redis", "redis://"},
+	{"-", "Redis", "redis://"},
+	{"ERROR", "memcached", "memcached://"},
+	{"HTTP/", "a web server", "http://"},
+	{"<", "a web server", "http://"},
+	{"\x15\x03", "a server that speaks TLS", "rediss:// or https://"},
+}
+
+// hear returns the beginning of what a server answers to a line that most take for a command of theirs, or say that it is none; "" if it does not answer.
+func (f *quickFlags) hear(ctx context.Context, t *plan.Target) string {
+	ctx, cancel := context.WithTimeout(ctx, watched)
+	defer cancel()
+	plain := *t
+	plain.TLS = nil
+	conn, err := f.dial(ctx, &plain)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	end, _ := ctx.Deadline()
+	b := make([]byte, 16)
+	n := 0
+	if err = conn.SetDeadline(end); err == nil {
+		if _, err = io.WriteString(conn, "PING\r\n"); err == nil {
+			n, _ = conn.Read(b) // an error means that it says nothing more
+		}
+	}
+	return string(b[:n])
+}
+
+// reach checks that a web server answers a request with what was asked for.
 func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
@@ -81,7 +134,7 @@ func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error 
 		return failed("web server at %s: %w", q.at, err)
 	}
 	defer conn.Close()
-	get, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+q.at+q.get, http.NoBody)
+	get, err := http.NewRequestWithContext(ctx, f.verb(), "http://"+q.at+q.get, strings.NewReader(q.body))
 	if err != nil {
 		return err
 	}
@@ -109,7 +162,7 @@ func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error 
 		err = fmt.Errorf("the server says %s: this would be the speed of that answer; give the address of a page that is there", page.Status)
 	}
 	if err != nil {
-		return failed("web server at %s: GET %s: %w", q.at, q.get, err)
+		return failed("web server at %s: %s %s: %w", q.at, f.verb(), q.get, err)
 	}
 	return nil
 }
@@ -132,8 +185,6 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 		case !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")):
 			why, _, _ = strings.Cut(why, " (write ") // which says what to do in a plan
 			why = strings.TrimSuffix(why, ".") + ": if it needs a password, set LOADGEN_SECRET_TARGET or use --password-file"
-		case strings.Contains(why, "not RESP2"):
-			why += ": if it is another kind of server, write a URL, such as memcached://" + q.at
 		}
 		return nil, failed("%s at %s: %s", q.Driver, q.at, why)
 	}

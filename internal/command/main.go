@@ -107,6 +107,9 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
+	if isAddress(args[0]) { // which may hold a password
+		return errors.New("this looks like a server's address, not like a command: write loadgen bench URL, or loadgen capacity URL")
+	}
 	remedy := "see " + cmd.CommandPath() + " --help"
 	if meant := meantCommand(cmd, args[0]); meant != "" {
 		remedy = "did you mean " + meant + "? " + remedy

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/rundir"
 )
 
-// leastEnding is the least length of an ID's end that names a run: that of its random part.
+// leastEnding is the least length of a part of an ID that names a run: that of its random end.
 const leastEnding = 4
 
 // takesRuns says whether a command's arguments are runs.
@@ -45,7 +45,7 @@ func nameRuns(c *cobra.Command) {
 			return err
 		}
 		for i := range args {
-			if args[i], err = runNamed(root, args[i]); err != nil {
+			if args[i], err = sideNamed(root, args[i]); err != nil {
 				return err
 			}
 		}
@@ -53,8 +53,28 @@ func nameRuns(c *cobra.Command) {
 	}
 }
 
-// runNamed returns the ID of the run or the experiment that a text names: "last" is the one made here that began last, and the end of an ID stands for that ID
-// if no other ends in it. Any other text is returned as it is.
+// sideNamed is runNamed for all runs that a side of a comparison names: RUN,RUN or RUN..RUN or EXPERIMENT/VARIANT.
+func sideNamed(root, side string) (string, error) {
+	ids, variant, of := strings.Cut(side, "/")
+	parts := strings.Split(ids, ",")
+	for i := range parts {
+		ends := strings.SplitN(parts[i], "..", 2)
+		for j := range ends {
+			var err error
+			if ends[j], err = runNamed(root, ends[j]); err != nil {
+				return "", err
+			}
+		}
+		parts[i] = strings.Join(ends, "..")
+	}
+	if ids = strings.Join(parts, ","); of {
+		ids += "/" + variant
+	}
+	return ids, nil
+}
+
+// runNamed returns the ID of the run or the experiment that a text names: "last" is the one made here that began last, and the beginning or the end of an ID
+// stands for that ID if no other has it. Any other text is returned as it is.
 func runNamed(root, text string) (string, error) {
 	if _, err := os.Stat(filepath.Join(root, text)); text != "last" && (err == nil || len(text) < leastEnding) {
 		return text, nil
@@ -71,7 +91,7 @@ func runNamed(root, text string) (string, error) {
 	}
 	var found []string
 	for _, r := range all {
-		if strings.HasSuffix(r.ID, text) {
+		if strings.HasSuffix(r.ID, text) || strings.HasPrefix(r.ID, text) {
 			found = append(found, r.ID)
 		}
 	}
@@ -81,5 +101,5 @@ func runNamed(root, text string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%q is the end of %s: write more of it", text, strings.Join(found, " and of "))
+	return "", fmt.Errorf("%q is part of %s: write more of it", text, strings.Join(found, " and of "))
 }

@@ -13,7 +13,7 @@ import (
 type otherFlag struct {
 	names string // separated by blanks
 	plan  string // what to write in a plan
-	flag  string // flag of loadgen bench or capacity; "" for none
+	flag  string // flag of loadgen bench or capacity, or words on what to write there; "" for none
 }
 
 // otherFlags lists the flags of other load generators. The answer to a letter with different meanings in different tools names all of them.
@@ -26,11 +26,15 @@ var otherFlags = []otherFlag{
 	{"pipeline depth iodepth P", `closed { pipeline = 16 … } in its phase`, "pipeline"},
 	{"keys keyspace keyspacelen key-maximum recordcount r", `keys { count = 100k } in its dataset`, "keys"},
 	{"size data-size datasize value-size", `values { size = "200B" } in its dataset`, "size"},
-	{"d", `duration = "30s" in the closed { … } or open { … } of its phase, values { size = "200B" } in its dataset`, ""},
+	{"d", `duration = "30s" in the closed { … } or open { … } of its phase, values { size = "200B" } in its dataset`, "write --duration, --size, or --body for what a request holds"},
+	{"data data-raw data-binary", `body = "…" in the request { … } of an op in its target`, "body"},
+	{"method request X", `method = "POST" in the request { … } of an op in its target`, "method"},
+	{"insecure insecure-skip-tls-verify k", `tls { insecure = true } in its target`, "insecure"},
 	{"ops ratio tests mix", `ops = { get = 9, put = 1 } in its phase`, "ops"},
-	{"host hostname server port url uri addr address target targets endpoint endpoints s p", `endpoints = ["127.0.0.1:6379"] in its target`, ""},
+	{"host hostname server port url uri addr address target targets endpoint endpoints s p", `endpoints = ["127.0.0.1:6379"] in its target`, "write the address as it is, such as 127.0.0.1:6379 or redis://127.0.0.1:6379"},
 	{"driver protocol", `driver = "redis" in its target`, "driver"},
-	{"user username password auth authenticate a", `password = secret("NAME") in its target, with LOADGEN_SECRET_NAME in the environment`, ""},
+	{"user username", `username = "NAME" in its target`, "user"},
+	{"password auth authenticate a", `password = secret("NAME") in its target, with LOADGEN_SECRET_NAME in the environment`, "set LOADGEN_SECRET_TARGET in the environment, or write --password-file FILE"},
 	{"warmup warm-up ramp ramp-up rampup", `warmup = "5s" or ramp = "5s" beside duration`, ""},
 	{"stage stages", `stages { stage { rate = "1k/s" … } … } in its phase`, ""},
 	{"slo threshold thresholds", `assert "NAME" { that = phase.NAME.op.get.response.p95 < duration("5ms") }`, "slo"},
@@ -53,6 +57,8 @@ func elsewhere(cmd *cobra.Command, err *pflag.NotExistError) string {
 	switch {
 	case cmd.Flags().Lookup(is.flag) != nil:
 		return "write --" + is.flag
+	case strings.Contains(is.flag, " ") && cmd.Flags().Lookup("sessions") != nil:
+		return is.flag
 	case cmd.Flags().Lookup("var") != nil && is.plan != "":
 		return fmt.Sprintf("that is in the plan: write %s; or -var NAME=VALUE, if it has a variable for it. Without a plan: loadgen bench or capacity HOST:PORT", is.plan)
 	}

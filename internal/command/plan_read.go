@@ -101,7 +101,7 @@ func (p *planFlags) open(path string) (*planText, error) {
 
 // otherPlan suggests another plan file, or another command, if the given file does not exist.
 func otherPlan(path string) string {
-	if _, port, err := net.SplitHostPort(path); err == nil && port != "" || strings.Contains(path, "://") {
+	if isAddress(path) {
 		return "this looks like a server's address: loadgen capacity or bench takes it, and plan init --endpoint HOST:PORT writes a plan for it"
 	}
 	var there []string
@@ -113,6 +113,12 @@ func otherPlan(path string) string {
 		return "did you mean " + filepath.Join(filepath.Dir(path), near) + "?"
 	}
 	return "loadgen plan init writes a starter plan"
+}
+
+// isAddress says whether a word looks like a server's address.
+func isAddress(word string) bool {
+	_, port, err := net.SplitHostPort(word)
+	return err == nil && port != "" || strings.Contains(word, "://")
 }
 
 // load reads a plan file and resolves it, asserts included. It writes errors in the plan to w with their positions; its own error then has no text.

@@ -51,7 +51,7 @@ func NewAuthority(t testing.TB) *Authority {
 type Certificate struct{ Cert, Key string }
 
 // Issue signs a certificate for a host name or an IP address, for servers and clients alike. It expires after lasts, which may be negative. It may
-// also name URIs.
+// also name URIs; for "" it names no host.
 func (a *Authority) Issue(host string, lasts time.Duration, uris ...string) Certificate {
 	a.t.Helper()
 	template := a.template(host, lasts)
@@ -59,7 +59,7 @@ func (a *Authority) Issue(host string, lasts time.Duration, uris ...string) Cert
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	if ip := net.ParseIP(host); ip != nil {
 		template.IPAddresses = []net.IP{ip}
-	} else {
+	} else if host != "" {
 		template.DNSNames = []string{host}
 	}
 	for _, text := range uris {

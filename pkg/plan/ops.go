@@ -109,10 +109,8 @@ func (b *block) ops(t *Target, d driver.Driver) {
 			o.Repeat = new(bool)
 			in.Flag("repeat", o.Repeat)
 		}
-		if !b.r.isWrong(in.Path + ".config") {
-			if w, err := former.CheckForm(t.Config, driver.Form{Name: o.Name, Verb: verbFor(o.Name), Words: o.Form}); err == nil {
-				o.Stores = w.Stores
-			}
+		if w, err := former.CheckForm(t.Config, driver.Form{Name: o.Name, Verb: verbFor(o.Name), Words: o.Form}); err == nil { // else the check reports it
+			o.Stores = w.Stores
 		}
 	}
 }
@@ -213,8 +211,8 @@ func (v *validator) formed(ph *Phase, t *Target, d *Dataset, at part) {
 		if err != nil {
 			continue // already reported
 		}
-		for _, field := range wording.Fields {
-			if _, has := d.Values.Record[field]; !has {
+		for i, field := range wording.Fields {
+			if _, has := d.Values.Record[field]; !has && !slices.Contains(wording.Fields[:i], field) {
 				v.noField(t, d, o, field, at)
 			}
 		}

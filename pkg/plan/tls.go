@@ -12,20 +12,22 @@ import (
 
 // TLS says how connections to a target are encrypted. Its files are PEM and are read where the load runs.
 type TLS struct {
-	CA         string `json:"ca"`          // path of the CA certificates to trust; "" for the system's
-	Cert       string `json:"cert"`        // path of the client's certificate chain; "" for none
-	Key        string `json:"key"`         // path of the client's private key; "" without Cert
-	ServerName string `json:"server_name"` // name that the server's certificate must have; "" for the endpoint's host
+	CA         string `json:"ca"`                 // path of the CA certificates to trust; "" for the system's
+	Cert       string `json:"cert"`               // path of the client's certificate chain; "" for none
+	Key        string `json:"key"`                // path of the client's private key; "" without Cert
+	ServerName string `json:"server_name"`        // name that the server's certificate must have; "" for the endpoint's host
+	Insecure   bool   `json:"insecure,omitempty"` // the server's certificate is not verified
 }
 
 // tls reads how connections are encrypted.
 func (b *block) tls() *TLS {
 	s := new(TLS)
-	b.Expect([]string{"ca", "cert", "key", "server_name"}, nil)
+	b.Expect([]string{"ca", "cert", "key", "server_name", "insecure"}, nil)
 	b.Text("ca", &s.CA)
 	b.Text("cert", &s.Cert)
 	b.Text("key", &s.Key)
 	b.Text("server_name", &s.ServerName)
+	b.Flag("insecure", &s.Insecure)
 	return s
 }
 
@@ -47,6 +49,9 @@ func (v *validator) tls(t *Target, d driver.Driver, at part) {
 	if (t.TLS.Cert == "") != (t.TLS.Key == "") {
 		v.fault(at.where+": cert and key belong together", "Write both paths: a client shows its certificate and proves that it has the key.",
 			at.path+".cert", at.path+".key")
+	}
+	if t.TLS.Insecure && t.TLS.CA != "" {
+		v.fault(at.where+": ca, and insecure = true, which verifies nothing", "Leave one of them out.", at.path+".insecure", at.path+".ca")
 	}
 	name := t.TLS.ServerName
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }

@@ -31,7 +31,7 @@ func NewConnector(dial func(ctx context.Context, network, addr string) (net.Conn
 		return c, nil
 	}
 	// Records are full from the first one on, so a write is one record if it fits.
-	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, DynamicRecordSizingDisabled: true}
+	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, DynamicRecordSizingDisabled: true, InsecureSkipVerify: t.Insecure}
 	if t.CA != "" {
 		roots, err := Authorities(read, t.CA)
 		if err != nil {
@@ -128,7 +128,11 @@ func (c Connector) Facts(conn net.Conn) map[string]string {
 		return nil
 	}
 	state := secure.ConnectionState()
-	return map[string]string{"tls": tls.VersionName(state.Version) + ", " + tls.CipherSuiteName(state.CipherSuite)}
+	how := tls.VersionName(state.Version) + ", " + tls.CipherSuiteName(state.CipherSuite)
+	if c.tls.InsecureSkipVerify {
+		how += ", certificate not verified"
+	}
+	return map[string]string{"tls": how}
 }
 
 // Explain adds to a TLS connection's error what to do about it.
@@ -151,6 +155,8 @@ func (c Connector) remedy(err error) string {
 	switch {
 	case errors.As(err, &unknown):
 		return `write the path of its authority's certificate: tls { ca = "PATH" }`
+	case errors.As(err, &name) && len(name.Certificate.DNSNames)+len(name.Certificate.IPAddresses) == 0:
+		return "the certificate names no host: issue one with a subjectAltName, or, where nobody can pose as the server, write tls { insecure = true }"
 	case errors.As(err, &name):
 		return `write the name that the certificate holds: tls { server_name = "NAME" }`
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -328,7 +328,7 @@ func Size[T int | int64](b *Block, name string, to *T) {
 // Rate reads text such as "50k/s", or a number per second.
 func (b *Block) Rate(name string, to *float64) {
 	same := func(f float64) (float64, error) { return f, nil }
-	if f, ok := measured(b, name, writeRate, parseRate, same); ok {
+	if f, ok := measured(b, name, writeRate, ParseRate, same); ok {
 		*to = f
 	}
 }

@@ -40,7 +40,7 @@ func Functions() map[string]function.Function {
 			return cty.NumberIntVal(n), err
 		}),
 		"rate": quantity(func(text string) (cty.Value, error) {
-			r, err := parseRate(text)
+			r, err := ParseRate(text)
 			return cty.NumberFloatVal(r), err
 		}),
 		"percent": quantity(func(text string) (cty.Value, error) {

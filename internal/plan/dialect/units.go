@@ -118,8 +118,8 @@ func ParseCount(text string) (int64, error) {
 	return int64(n), nil
 }
 
-// parseRate reads a number, optionally followed by k, M or G, per s, min or h. It returns the rate per second.
-func parseRate(text string) (float64, error) {
+// ParseRate reads a number, optionally followed by k, M or G, per s, min or h. It returns the rate per second.
+func ParseRate(text string) (float64, error) {
 	amount, per, found := strings.Cut(text, "/")
 	n, multiple, err := CutNumber(amount)
 	if err != nil {

@@ -121,15 +121,20 @@ func checkPath(path hcl.Traversal, t cty.Type) *hcl.Diagnostic {
 			return nil
 		}
 		if !t.HasAttribute(name) {
-			return unknown(path[:i], name, slices.Sorted(maps.Keys(t.AttributeTypes())), step.SourceRange())
+			return unknown(path[:i], name, t, step.SourceRange())
 		}
 		t = t.AttributeType(name)
 	}
 	return nil
 }
 
-func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl.Diagnostic {
-	where := "the result"
+func unknown(path hcl.Traversal, name string, t cty.Type, at hcl.Range) *hcl.Diagnostic {
+	where, names, below := "the result", slices.Sorted(maps.Keys(t.AttributeTypes())), ""
+	for _, part := range []string{"scenario", "op", "response"} { // what is left out most often
+		if slices.Contains(names, part) && t.AttributeType(part).IsObjectType() && t.AttributeType(part).HasAttribute(name) {
+			below = part + "." + name
+		}
+	}
 	if len(path) > 0 {
 		where = text(path)
 	}
@@ -147,6 +152,8 @@ func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl
 		instead = "Write max."
 	case latency && quantile:
 		instead = fmt.Sprintf("Write quantiles = [%s] in the plan block, with others to show.", strconv.FormatFloat(share, 'f', -1, 64))
+	case below != "":
+		instead = fmt.Sprintf("Write %s.", below)
 	case near != "":
 		instead = fmt.Sprintf("Did you mean %q? %s", near, instead)
 	}

@@ -44,6 +44,11 @@ func newFigures(c *counts, rates rates) *phase {
 	for _, name := range ph.Targets()[1:] {
 		r.Others = append(r.Others, newTarget(p.Target(name), m.Others[name]))
 	}
+	for _, name := range ph.Targets() {
+		if t := p.Target(name); t.TLS != nil && t.TLS.Insecure {
+			r.Notes = append(r.Notes, "target "+name+": certificates were not verified: another server may have answered")
+		}
+	}
 	r.Kind, r.Model, r.Load = shape(ph, m.Shape)
 	if r.Target.Replication == nil {
 		r.null("target.replication", reason.NotApplicable, "each key lives on one endpoint")
