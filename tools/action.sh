@@ -15,6 +15,7 @@ done <<<"$ARGS"
 code=$?
 echo "code=$code" >>"$GITHUB_OUTPUT"
 if "$LOADGEN" report --runs "$runs" --format markdown >>"$GITHUB_STEP_SUMMARY"; then # of the last run or experiment
+	"$LOADGEN" report --runs "$runs" --format github
 	pack=$RUNNER_TEMP/loadgen.tar.gz
 	"$LOADGEN" runs export --runs "$runs" last -o "$pack" && echo "pack=$pack" >>"$GITHUB_OUTPUT"
 fi

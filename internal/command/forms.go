@@ -32,7 +32,9 @@ func addForms[T any](c *cobra.Command, f *formFlags, all []form[T]) {
 // namesOf lists the names and suffixes of formats.
 func namesOf[T any](all []form[T]) (names, suffixes []string) {
 	for _, one := range all {
-		names, suffixes = append(names, one.name), append(suffixes, one.suffix)
+		if names = append(names, one.name); one.suffix != "" {
+			suffixes = append(suffixes, one.suffix)
+		}
 	}
 	return names, suffixes
 }
@@ -46,7 +48,7 @@ func either(list []string) string {
 // formOf returns the format that the flags select.
 func formOf[T any](f *formFlags, all []form[T]) (form[T], error) {
 	for i, one := range all {
-		byName := (f.out == "" || f.out == standard) && i == 0 || f.out != "" && strings.EqualFold(filepath.Ext(f.out), one.suffix)
+		byName := (f.out == "" || f.out == standard) && i == 0 || f.out != "" && one.suffix != "" && strings.EqualFold(filepath.Ext(f.out), one.suffix)
 		if f.format == one.name || f.format == "" && byName {
 			return one, nil
 		}

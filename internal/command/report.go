@@ -34,6 +34,8 @@ func (f *reportFlags) forms() []form[[]timeline.Source] {
 		{"markdown", ".md", report.Markdown},
 		{"csv", ".csv", report.CSV},
 		{"json", ".json", report.JSON},
+		{"junit", ".xml", report.JUnit},
+		{"github", "", report.GitHub},
 	}
 }
 
@@ -46,7 +48,8 @@ func newReport(known *drivers.Set) *cobra.Command {
 
 HTML is one self-contained page, with charts of throughput and latency over time, and quantiles and a heatmap from every sample that the
 run kept; for an experiment, it compares the variants. Text is what the terminal showed. Markdown is for pull requests. CSV has a line
-per second, or per row of a long load. JSON is the stored results, one after another.`,
+per second, or per row of a long load. JSON is the stored results, one after another. JUnit is for CI: a case for each phase's validity, for each assert,
+and for what a search or a gate was to find; what cannot be told is an error. The format github annotates a change with the cases that did not pass.`,
 		Example: `  loadgen report -o report.html
   loadgen report 20261120T173438Z-hydra-m4-4f2a --format markdown
   loadgen report 20261120T173438Z-nwr-9b01 -o nwr.html`,
