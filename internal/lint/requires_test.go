@@ -26,6 +26,7 @@ var dependencies = []string{
 	"github.com/tsenart/vegeta/v12",           // vegeta's targets in JSON, and its results
 	"github.com/valyala/fasthttp",             // responses of HTTP/1.1 without allocations, in driver web
 	"go.uber.org/goleak",                      // goroutines that outlive a test
+	"golang.org/x/net",                        // HPACK, and the names of HTTP/2, in driver http2
 	"golang.org/x/sync",                       // errgroup
 	"golang.org/x/sys",                        // epoll, limits
 	"golang.org/x/term",                       // the progress display

@@ -19,7 +19,7 @@ type WebServer struct {
 
 // Nginx starts an nginx on a free loopback port. It stores bodies of PUT as files, and closes a connection after the given number of requests; never
 // if that is 0. It speaks TLS if it is given a certificate. It is killed at the end of the test.
-func Nginx(t testing.TB, requests int, shows *Certificate) *WebServer {
+func Nginx(t testing.TB, requests int, shows *Certificate, also ...string) *WebServer {
 	t.Helper()
 	exe, dir := program(t, "nginx", "nginx"), t.TempDir()
 	w := &WebServer{local(t), filepath.Join(dir, "access.log")}
@@ -29,7 +29,7 @@ func Nginx(t testing.TB, requests int, shows *Certificate) *WebServer {
 	if requests == 0 {
 		requests = 1 << 30
 	}
-	listen := w.Addr
+	listen := strings.Join(append([]string{w.Addr}, also...), " ")
 	if shows != nil {
 		listen += fmt.Sprintf(" ssl;\n\t\tssl_certificate %s;\n\t\tssl_certificate_key %s", shows.Cert, shows.Key)
 	}

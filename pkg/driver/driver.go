@@ -95,6 +95,7 @@ type Request struct {
 	Batch    []Item // all keys, if there are several; ignore Key and Value then. Valid until the op is settled
 	Token    uint64 // a put replaces only the value whose reply had this token; 0 for any value
 	Tag      uint8  // the program's own; the event that ends the request returns it
+	Owed     int    // set by an [Owing] codec: bytes of the request that AppendOwed will append
 }
 
 // Item is one key of a request with several keys and, in a put, its value.
@@ -112,6 +113,7 @@ type Reply struct {
 	Message []byte  // the endpoint's message if Outcome is Error or QuorumFailed; same lifetime
 	Token   uint64  // the value's token, for a put that replaces only this value; 0 for none
 	Code    uint16  // the protocol's status, such as HTTP's, for op samples; 0 for none
+	Aside   int     // bytes of the reply that Aside has taken
 }
 
 // Driver describes one protocol.
@@ -196,6 +198,12 @@ type Aside interface {
 
 // ErrIdle is the end of a connection that the endpoint closes because it was idle. It is no fault: the connection is made again for the next request.
 var ErrIdle = errors.New("closed by the server because it was idle")
+
+// Owing is an optional interface of a Codec that has more to say than requests: acknowledgements, room for more of a reply, the rest of a request.
+type Owing interface {
+	// AppendOwed appends what the endpoint is owed by now. It is called after each read.
+	AppendOwed(dst []byte) []byte
+}
 
 // Batcher is a Wire whose codecs are BatchCodecs.
 type Batcher interface {

@@ -11,6 +11,7 @@ type Link struct {
 	Others   []string // all of the target's endpoints, in the same form
 	Ring     bool     // keys are placed by the servers' Points, if the driver is a [Replicator]
 	Run      string   // the run's id, which distinguishes its keys and names from another run's; "" outside a run
+	TLS      bool     // Dial's connections are encrypted
 	Config   any      // of NewConfig's type, and valid
 	Forms    []Form   // the ops that the plan words itself, if the driver is a form.Former
 	Batch    bool     // the load asks for several keys in a get

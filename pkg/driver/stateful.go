@@ -24,9 +24,24 @@ type Stateful interface {
 // go to no cluster.
 type Tagged interface {
 	Codec
-	// Tag reads the id of the reply that b begins with; false if b does not hold it yet. Parse is then called with the same bytes, and returns an
+	// Tag reads the id of the reply that b begins with; false if b does not hold it yet, and 0 for a message that [Aside] takes. Parse is then called with the same bytes, and returns an
 	// error if they are not of this protocol.
 	Tag(b []byte) (id uint32, ok bool)
+}
+
+// Leaver is an optional interface of the codec of a connection that is Tagged and [Owing], and whose endpoint may take leave: it answers some requests,
+// and never looks at those after them.
+type Leaver interface {
+	// Left reports, after each read, whether the endpoint takes leave and owes no more answers. The connection is then made again, and
+	// [Stateful.Connection] asked for its codec, which owes the requests that have no answer, under the ids that they have.
+	Left() bool
+}
+
+// Negotiator is an optional interface of a [Wire]: over TLS, connections agree on the protocol by ALPN.
+type Negotiator interface {
+	Wire
+	// ALPN returns the protocol's name there (RFC 7301). A server that does not choose it is refused.
+	ALPN() string
 }
 
 // Handshaker is an optional interface of a Wire whose connections begin with more than a Codec's greeting can say, such as an exchange that a client

@@ -184,6 +184,7 @@ func (w *wire) rest(c *wireConn) {
 	w.up--
 	c.link.session.links--
 	c.state, c.fd, c.blocked, c.rests = isDown, -1, false, true
+	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
 	c.wasUp = c.wasUp && w.idle == 0 // the plan expects it
 	c.drop(w)
 }

@@ -151,6 +151,9 @@ func (g *group) reachOne(ctx context.Context, e *Engine, x *side) (err error) {
 		return err
 	}
 	x.connect.Allow = e.allowance(x.target)
+	if d, ok := x.driver.(driver.Negotiator); ok {
+		x.connect.Negotiate(d.ALPN())
+	}
 	if c, ok := clustered(x.target, x.driver); ok && g.sessions > 0 {
 		return x.discover(ctx, c)
 	}

@@ -24,6 +24,8 @@ type guarded struct {
 	redirector driver.Redirector
 	tagged     driver.Tagged
 	resumer    driver.Resumer
+	owing      driver.Owing
+	leaver     driver.Leaver
 	hold       *hold
 	fault      error // a panic in a call that returns no error; took returns and clears it
 }
@@ -37,6 +39,8 @@ func newGuarded(c driver.Codec, h *hold) *guarded {
 	g.redirector, _ = c.(driver.Redirector)
 	g.tagged, _ = c.(driver.Tagged)
 	g.resumer, _ = c.(driver.Resumer)
+	g.owing, _ = c.(driver.Owing)
+	g.leaver, _ = c.(driver.Leaver)
 	return g
 }
 
@@ -202,6 +206,17 @@ func (g *guarded) tag(b []byte) (id uint32, ok bool, err error) {
 	defer g.done(&err)
 	id, ok = g.tagged.Tag(b)
 	return id, ok, nil
+}
+
+// owed appends what the endpoint is owed, unless it has taken leave.
+func (g *guarded) owed(dst []byte) (out []byte, left bool, err error) {
+	out = dst
+	g.hold.lend()
+	defer g.done(&err)
+	if g.leaver != nil && g.leaver.Left() {
+		return dst, true, nil
+	}
+	return g.owing.AppendOwed(dst), false, nil
 }
 
 // connection returns the codec for a session's new connection.

@@ -23,14 +23,15 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	if w.shared {
 		c.out = w.writer.request(c.out, req, &st.Op)
 	} else {
-		c.lastID++
+		c.lastID = max(1, c.lastID+1) // it starts again after 2^32
 		req.ID = c.lastID
 		c.out = c.request(c.out, req)
 	}
 	w.taint(c)
 	w.split(c, at, len(c.out)-at)
-	w.l.rec.AddBytes(st.Verb, 0, len(c.out)-at)
-	st.out += int64(len(c.out) - at)
+	size := len(c.out) - at + req.Owed
+	w.l.rec.AddBytes(st.Verb, 0, size)
+	st.out += int64(size)
 	c.queue.push(pending{st: st, start: &st.start, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, tag: req.Tag, asking: req.Asking, id: req.ID})
 	c.fresh++
 	return true

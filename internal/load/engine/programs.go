@@ -112,6 +112,7 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	default:
 		ledger.Moved++
 	}
+	n += reply.Aside
 	l.rec.AddBytes(r.st.Verb, n, 0)
 	r.st.in += int64(n)
 	if r.verb == driver.Get {

@@ -56,6 +56,9 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		w.l.feed.freed(w.session(c), n, now, false)
 	}
 	w.keep(c, rest)
+	if err == nil && c.codec.owing != nil {
+		err = w.settle(c)
+	}
 	switch {
 	case err == nil:
 	case err == driver.ErrIdle && w.mayRest(c):
@@ -67,6 +70,25 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		return false
 	}
 	return kept+n == len(room) || ended
+}
+
+// settle sends what is owed on a connection, or makes it again if its server has taken leave.
+func (w *wire) settle(c *wireConn) error {
+	owed, left, err := c.codec.owed(w.owed[:0])
+	switch w.owed = owed; {
+	case left && w.opening:
+		err = errors.New("the server takes leave at once")
+	case left:
+		w.l.hold.release()
+		w.rest(c)
+		if c.wasUp = true; c.queue.len() > 0 {
+			w.dial(c)
+		}
+	case len(owed) > 0:
+		w.touch(c)
+		c.out = append(c.out, owed...)
+	}
+	return err
 }
 
 // mayRest reports whether a connection may rest: nothing is owed on it.
@@ -90,10 +112,10 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		}
 	}
 	for len(b) > 0 {
-		misplaced := w.l.rec.Misplaced
+		misplaced := w.l.misplaced()
 		n, whole, err := w.take(c, b, now)
 		b = b[n:]
-		if err == nil && w.l.rec.Misplaced != misplaced {
+		if err == nil && w.l.misplaced() != misplaced {
 			err = errMisled
 		}
 		if err == nil && !whole && len(b) > mostMoved {
@@ -104,6 +126,14 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		}
 	}
 	return b, nil
+}
+
+// misplaced returns how many replies held another key's value, in this interval; 0 outside of a step, when servers may say something, too.
+func (l *loop) misplaced() uint64 {
+	if l.rec == nil {
+		return 0
+	}
+	return l.rec.Misplaced
 }
 
 // resume continues the scan of a long reply, if the codec can go on where it stopped. It reports whether the reply may be complete.
@@ -150,7 +180,9 @@ func (w *wire) tagged(c *wireConn, b []byte, now int64) (n int, whole bool, err 
 		n, err := w.unasked(c, b)
 		if err != nil {
 			w.l.hold.release()
-			err = fmt.Errorf("id %d: %w", id, err)
+			if id > 0 {
+				err = fmt.Errorf("id %d: %w", id, err)
+			}
 		}
 		return n, n > 0, err
 	}

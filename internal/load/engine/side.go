@@ -360,7 +360,7 @@ func (x *side) link(endpoint string) driver.Link {
 		others[i] = x.endpoints[i].Text
 	}
 	return driver.Link{
-		Endpoint: endpoint, Others: others, Ring: x.target.Placement == plan.ServersRing, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Values: x.values, Secrets: x.secrets,
+		Endpoint: endpoint, Others: others, Ring: x.target.Placement == plan.ServersRing, Run: x.run, TLS: x.target.TLS != nil, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Values: x.values, Secrets: x.secrets,
 	}
 }
 

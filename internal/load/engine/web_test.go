@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,16 +77,23 @@ func TestWebAgainstNginx(t *testing.T) {
 	a := servertest.NewAuthority(t)
 	shows := a.Issue("127.0.0.1", time.Hour)
 	const closed = "closed {\n sessions = 2\n pipeline = 2\n iterations = 150\n}"
+	const streams = "closed {\n sessions = 2\n pipeline = 8\n iterations = 600\n}"
 	for _, c := range []struct {
-		name, target, size, load string
-		requests                 int
-		secure                   bool
+		name, driver, target, size, load string
+		requests                         int
+		secure                           bool
 	}{
 		{name: "plain", size: "200B", load: closed},
 		{name: "closing", size: "200B", load: closed, requests: 20},
 		{name: "TLS", size: "200B", load: closed, secure: true},
 		{name: "1 MiB", size: "1MiB", load: "closed {\n sessions = 2\n iterations = 50\n}"},
 		{name: "open", size: "200B", load: "open {\n rate = 2000\n duration = \"1s\"\n sessions = 8\n}"},
+		{name: "h2", driver: "http2", size: "200B", load: streams},
+		{name: "h2, closing", driver: "http2", size: "200B", load: streams, requests: 20},
+		{name: "h2, TLS", driver: "http2", size: "200B", load: streams, secure: true},
+		{name: "h2, TLS, closing", driver: "http2", size: "200B", load: streams, secure: true, requests: 20},
+		{name: "h2, 1 MiB", driver: "http2", size: "1MiB", load: "closed {\n sessions = 2\n pipeline = 4\n iterations = 16\n}"},
+		{name: "h2, open", driver: "http2", size: "200B", load: "open {\n rate = 2000\n duration = \"1s\"\n sessions = 8\n}", requests: 100},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var certificate *servertest.Certificate
@@ -91,14 +101,18 @@ func TestWebAgainstNginx(t *testing.T) {
 				certificate = &shows
 				c.target = fmt.Sprintf("tls {\n ca = %q\n}", a.CA)
 			}
-			s := servertest.Nginx(t, c.requests, certificate)
-			ready, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All(), Open: openAny}, webPlan(s.Addr, c.target, c.size, c.load))
+			var also []string
+			if c.driver = cmp.Or(c.driver, "web"); c.driver == "http2" {
+				also = []string{"http2"}
+			}
+			s := servertest.Nginx(t, c.requests, certificate, also...)
+			ready, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All(), Open: openAny}, strings.Replace(webPlan(s.Addr, c.target, c.size, c.load), `"web"`, strconv.Quote(c.driver), 1))
 			require.NoError(t, err)
 			require.Equal(t, "nginx", ready.Servers["t"][s.Addr]["server"])
 			require.NotEmpty(t, ready.Servers["t"][s.Addr]["version"])
 			webCounts(t, s, &final)
 			require.Equal(t, c.requests > 0, final.Totals.Reconnects > 0)
-			if c.load != closed && c.size == "200B" {
+			if strings.HasPrefix(c.load, "open") && c.size == "200B" {
 				require.EqualValues(t, 2000, final.Totals.Ops[driver.Get].Due+final.Totals.Ops[driver.Put].Due+final.Totals.Ops[driver.Delete].Due)
 				require.NotZero(t, final.Totals.Ops[driver.Get].Lag.Count(), "an open load shows how late its ops began")
 			}

@@ -62,6 +62,7 @@ type wire struct {
 	asking   sync.WaitGroup         // goroutines that ask servers to give up
 	lost     []pending
 	text     []byte // why a connection is lost
+	owed     []byte // scratch
 	opening  bool
 	waiting  []*wireConn // connections still to be opened, while opening
 	inMaking int

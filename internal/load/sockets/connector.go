@@ -49,6 +49,13 @@ func NewConnector(dial func(ctx context.Context, network, addr string) (net.Conn
 	return c, nil
 }
 
+// Negotiate has servers choose a protocol by ALPN, over TLS. One that does not is refused.
+func (c *Connector) Negotiate(protocol string) {
+	if c.tls != nil {
+		c.tls.NextProtos = []string{protocol}
+	}
+}
+
 // Authorities reads the certificates to be trusted from a file in PEM.
 func Authorities(read func(string) ([]byte, error), path string) (*x509.CertPool, error) {
 	text, err := read(path)
@@ -118,6 +125,10 @@ func (c Connector) To(ctx context.Context, end *Endpoint) (net.Conn, error) {
 		_ = conn.Close() // the error that counts is the handshake's
 		return nil, fmt.Errorf("TLS: %w", c.Explain(err))
 	}
+	if wanted := cfg.NextProtos; len(wanted) > 0 && secure.ConnectionState().NegotiatedProtocol != wanted[0] {
+		_ = conn.Close() // nothing has been sent on it
+		return nil, fmt.Errorf("TLS: the server chooses no protocol by ALPN: %s", c.declined())
+	}
 	return secure, nil
 }
 
@@ -165,6 +176,8 @@ func (c Connector) remedy(err error) string {
 		return "the server does not speak TLS at this port: leave tls out of the target, or write the port of its TLS"
 	case errors.As(err, &remote) && remote.Op == "remote error" && remote.Err.Error() == "tls: protocol version not supported":
 		return "the server takes neither TLS 1.3 nor 1.2"
+	case errors.As(err, &remote) && remote.Op == "remote error" && remote.Err.Error() == "tls: no application protocol":
+		return c.declined()
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return c.refusal()
 	case errors.Is(err, context.DeadlineExceeded):
@@ -181,6 +194,11 @@ func (c Connector) refusal() string {
 		return "the server may want a client's certificate: write cert = \"PATH\" and key = \"PATH\" in tls { … }"
 	}
 	return "the server does not take the client's certificate: it must be signed by an authority that the server trusts, and not be over"
+}
+
+// declined says what to do if a server does not speak the protocol that it was asked for.
+func (c Connector) declined() string {
+	return fmt.Sprintf("it does not speak %s at this port: turn that on there, or write the driver of what it speaks", c.tls.NextProtos[0])
 }
 
 // led returns the address of a connection's far end.

@@ -51,11 +51,19 @@ func (c *Conn) Send(reqs []driver.Request) error {
 func (c *Conn) Receive(reqs []driver.Request) ([]driver.Reply, error) {
 	replies, answered := make([]driver.Reply, len(reqs)), make([]bool, len(reqs))
 	tagged, _ := c.Codec.(driver.Tagged)
+	aside, _ := c.Codec.(driver.Aside)
 	for at := range reqs {
 		of := at
 		taken, err := c.Take(func(b []byte) (int, error) {
 			if tagged != nil {
 				id, ok := tagged.Tag(b)
+				for ; ok && id == 0 && aside != nil && len(b) > 0; id, ok = tagged.Tag(b) {
+					n, err := aside.Aside(b)
+					if err != nil || n == 0 {
+						return 0, err
+					}
+					b, c.in = b[n:], b[n:]
+				}
 				if !ok {
 					return 0, nil
 				}
@@ -81,6 +89,9 @@ func (c *Conn) Receive(reqs []driver.Request) ([]driver.Reply, error) {
 func (c *Conn) Take(parse func([]byte) (int, error)) ([]byte, error) {
 	for {
 		n, err := parse(c.in)
+		if owing, ok := c.Codec.(driver.Owing); ok && err == nil {
+			_, err = c.Write(owing.AppendOwed(nil))
+		}
 		switch {
 		case err != nil:
 			return nil, err

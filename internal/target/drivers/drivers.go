@@ -20,7 +20,7 @@ import (
 
 // All returns every driver, in the order of help texts and pages.
 func All() []driver.Driver {
-	return []driver.Driver{redis.Driver{}, memcached.Driver{}, web.Driver{}, postgres.Driver{}, hydra.Driver{}, ignite.Driver{}, log.Driver{}, files.Driver{}, null.Driver{}}
+	return []driver.Driver{redis.Driver{}, memcached.Driver{}, web.Driver{}, web.HTTP2{}, postgres.Driver{}, hydra.Driver{}, ignite.Driver{}, log.Driver{}, files.Driver{}, null.Driver{}}
 }
 
 // Set is the drivers of a program.

@@ -434,10 +434,10 @@ func plain(s string) bool {
 }
 
 // NewForm returns a *Form.
-func (Driver) NewForm() any { return new(Form) }
+func (vocabulary) NewForm() any { return new(Form) }
 
 // CheckForm implements form.Former.
-func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
+func (vocabulary) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 	words, ok := f.Words.(*Form)
 	if !ok {
 		return form.Wording{}, fmt.Errorf("request is a %T, want a *web.Form", f.Words)
@@ -459,7 +459,7 @@ func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 }
 
 // ShowForm implements form.Former: the head line by line, and the beginning of the body.
-func (Driver) ShowForm(config any, f driver.Form, sample *driver.Request, run string) string {
+func (vocabulary) ShowForm(config any, f driver.Form, sample *driver.Request, run string) string {
 	cfg, ok := config.(*Config)
 	words, formed := f.Words.(*Form)
 	if !ok || !formed {

@@ -29,8 +29,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
-// Driver is the web driver. Its zero value is ready to use.
-type Driver struct{}
+// Driver is the driver of HTTP/1.1. Its zero value is ready to use.
+type Driver struct{ vocabulary }
+
+// vocabulary is what plans write of either version.
+type vocabulary struct{}
 
 var (
 	_ driver.Dialer     = Driver{}
@@ -78,10 +81,10 @@ func (c *Config) Held() int64 { return int64(c.MaxBody) }
 func (Driver) Name() string { return "web" }
 
 // NewConfig returns a *Config: the endpoint as host, and bodies of up to 64 MiB.
-func (Driver) NewConfig() any { return &Config{MaxBody: defaultBody} }
+func (vocabulary) NewConfig() any { return &Config{MaxBody: defaultBody} }
 
 // Outcomes says that a get and a delete can miss, and that every verb can conflict.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
+func (vocabulary) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:
 		return []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}
@@ -163,9 +166,14 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	if err != nil {
 		return nil, fmt.Errorf("ask for HEAD /: %w: it is not an HTTP/1.1 server, or needs TLS: then write tls {} in the target", err)
 	}
-	name, version, _ := strings.Cut(string(response.Header.Server()), "/")
+	return identity(string(response.Header.Server())), nil
+}
+
+// identity reads a Server header.
+func identity(server string) map[string]string {
+	name, version, _ := strings.Cut(server, "/")
 	if name == "" {
-		return map[string]string{driver.Note: "the server says nothing of itself: its responses have no Server header"}, nil
+		return map[string]string{driver.Note: "the server says nothing of itself: its responses have no Server header"}
 	}
 	version, _, _ = strings.Cut(version, " ")
 	id := map[string]string{"server": cut(name, 100)}
@@ -174,7 +182,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	} else {
 		id[driver.Note] = "the server does not tell its version"
 	}
-	return id, nil
+	return id
 }
 
 // cut shortens a server's words.

@@ -1,0 +1,82 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
+)
+
+// HTTP2 is the driver of HTTP/2 (RFC 9113), in the words of driver web. A session has one connection to an endpoint, and its ops in flight are the
+// connection's streams. Without TLS, the server must know that it gets HTTP/2; over TLS, ALPN says so. Its zero value is ready to use.
+type HTTP2 struct{ vocabulary }
+
+var (
+	_ driver.Wire       = HTTP2{}
+	_ driver.Identifier = HTTP2{}
+	_ driver.IdleCloser = HTTP2{}
+	_ driver.Negotiator = HTTP2{}
+	_ form.Former       = HTTP2{}
+	_ driver.Stateful   = (*conn)(nil)
+	_ driver.Tagged     = (*conn)(nil)
+	_ driver.Aside      = (*conn)(nil)
+	_ driver.Owing      = (*conn)(nil)
+	_ driver.Leaver     = (*conn)(nil)
+)
+
+// Name returns "http2".
+func (HTTP2) Name() string { return "http2" }
+
+// Builtin returns "": no built-in node speaks the protocol.
+func (HTTP2) Builtin() string { return "" }
+
+// ALPN implements driver.Negotiator.
+func (HTTP2) ALPN() string { return http2.NextProtoTLS }
+
+// IdleTimeout implements driver.IdleCloser: nginx closes connections that are idle for 75 s.
+func (HTTP2) IdleTimeout() time.Duration { return time.Minute }
+
+// NewCodec looks up the secrets.
+func (HTTP2) NewCodec(link driver.Link) (driver.Codec, error) {
+	h := &hub{link: link, worded: map[string]*client{}, newest: map[place]*conn{}, reader: newFields()}
+	for _, endpoint := range append(link.Others, link.Endpoint) {
+		if _, err := h.word(endpoint); err != nil {
+			return nil, err
+		}
+	}
+	return &conn{hub: h}, nil
+}
+
+// Identify sends HEAD /. The status does not matter: servers identify themselves in the Server header.
+func (HTTP2) Identify(ctx context.Context, c net.Conn, link driver.Link) (map[string]string, error) {
+	cfg, ok := link.Config.(*Config)
+	if !ok {
+		return nil, fmt.Errorf("http2: config is a %T, want a *web.Config", link.Config)
+	}
+	scheme := "http://"
+	if link.TLS {
+		scheme = "https://"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodHead, scheme+host(cfg, link.Endpoint)+"/", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("User-Agent", "loadgen")
+	var response *http.Response
+	client, err := (&http2.Transport{AllowHTTP: true, DisableCompression: true}).NewClientConn(c)
+	if err == nil {
+		defer client.Close()
+		response, err = client.RoundTrip(r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for HEAD /: %w: it does not speak HTTP/2 at this port, or needs TLS: write driver = \"web\", or tls {} in the target", err)
+	}
+	defer response.Body.Close()
+	return identity(response.Header.Get("Server")), nil
+}
