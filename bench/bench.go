@@ -42,6 +42,10 @@ func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
 	if b.dir, err = os.MkdirTemp("", "loadgen-bench-"); err != nil {
 		return nil, err
 	}
+	if err := os.Symlink(filepath.Join(b.root, "examples/adapters"), filepath.Join(b.dir, "adapters")); err != nil {
+		b.close()
+		return nil, err
+	}
 	exe := filepath.Join(cmp.Or(o.program, b.dir), "loadgen")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", exe, "./cmd/loadgen")
 	build.Dir, build.Env = b.root, append(os.Environ(), "CGO_ENABLED=0")
@@ -122,6 +126,7 @@ type figures struct {
 	cpu  float64 // processor time per op, ns: of the whole process, unless the client reports its own
 	rate float64 // ops per second, as the client reports
 	hits float64 // share of gets that found their key, as the server reports; 1 if there were none
+	hop  float64 // processor time per op of an adapter, ns
 }
 
 // execute runs a client on its processor, under the given tool if any, and returns its output and its final state.
@@ -145,15 +150,17 @@ func (b *bench) measure(ctx context.Context, cl *client, c *cell, ops int64) (fi
 	if err != nil {
 		return figures{}, err
 	}
+	hop := b.running.cpu()
 	out, state, err := b.execute(ctx, cl, cl.args(c, b.running.port, ops))
 	if err != nil {
 		return figures{}, err
 	}
+	hop = b.running.cpu() - hop
 	done, err := cl.count(out, ops)
 	if err != nil {
 		return figures{}, err
 	}
-	f := figures{cpu: float64(state.UserTime()+state.SystemTime()) / done, hits: 1}
+	f := figures{cpu: float64(state.UserTime()+state.SystemTime()) / done, hits: 1, hop: hop / done}
 	if f.rate, err = cl.rate(out); err != nil {
 		return f, err
 	}

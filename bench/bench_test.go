@@ -153,7 +153,7 @@ func TestMiddle(t *testing.T) {
 func TestChoose(t *testing.T) {
 	all, err := choose(allCells(), "", "")
 	require.NoError(t, err)
-	require.Len(t, all, 26)
+	require.Len(t, all, 28)
 	some, err := choose(allCells(), "redis/get/32/*,memcached/*/*/1", "")
 	require.NoError(t, err)
 	require.Equal(t, []cell{

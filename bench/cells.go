@@ -13,7 +13,7 @@ const (
 
 // cell is the work of one comparison.
 type cell struct {
-	server   string // "redis", "memcached", "postgres" or "web"; also the name of loadgen's driver
+	server   string // "redis", "memcached", "postgres", "web", or an adapter: "node" or "java"
 	op       string // "get" or "put"
 	size     int    // bytes of a value
 	pipeline int
@@ -27,6 +27,17 @@ func (c *cell) keys() int {
 		return files
 	}
 	return keys
+}
+
+// adapter reports whether the server is one of examples/adapters, over a map.
+func (c *cell) adapter() bool { return c.server == "node" || c.server == "java" }
+
+// driver returns the name of loadgen's driver.
+func (c *cell) driver() string {
+	if c.adapter() {
+		return "redis"
+	}
+	return c.server
 }
 
 // program returns the server's program.
@@ -60,6 +71,9 @@ func allCells() []cell {
 	}
 	for _, size := range []int{32, 1 << 10, 16 << 10} {
 		all = append(all, cell{"web", "get", size, 1})
+	}
+	for _, adapter := range []string{"node", "java"} {
+		all = append(all, cell{adapter, "get", 32, 1})
 	}
 	return all
 }

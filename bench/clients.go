@@ -39,7 +39,7 @@ func loadgen(name, exe, dir string) client {
 	plan := func(name string, c *cell, port string) []string {
 		return []string{
 			"coordinator", "run", name, "--runs", filepath.Join(dir, "runs"), "--out", out,
-			"-var", `endpoints=["127.0.0.1:` + port + `"]`, "-var", "driver=" + c.server, "-var", "keys=" + strconv.Itoa(c.keys()), "-var", "size=" + strconv.Itoa(c.size),
+			"-var", `endpoints=["127.0.0.1:` + port + `"]`, "-var", "driver=" + c.driver(), "-var", "keys=" + strconv.Itoa(c.keys()), "-var", "size=" + strconv.Itoa(c.size),
 		}
 	}
 	return client{
@@ -87,7 +87,7 @@ func floorOf(exe string) client {
 	return client{
 		name: "floor", exe: exe,
 		args: func(c *cell, port string, ops int64) []string {
-			if c.server == "postgres" || c.server == "web" { // it cannot log in to PostgreSQL, nor write web requests
+			if c.server != "redis" && c.server != "memcached" { // it cannot log in to PostgreSQL, nor write web requests
 				return nil
 			}
 			return []string{

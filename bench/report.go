@@ -77,6 +77,13 @@ func (b *bench) report(c *cell, ops int64, field []*entrant) {
 	if b.o.against != "" {
 		fmt.Fprintf(b.w, "  CPU per op beside that of the other build: %s\n", within(ratios(lg, field[1], cpu)))
 	}
+	if c.adapter() {
+		var hops, shares []float64
+		for _, f := range lg.rounds {
+			hops, shares = append(hops, f.hop), append(shares, f.hop/f.cpu)
+		}
+		fmt.Fprintf(b.w, "  the adapter's CPU per op: %.0f ns, %s times loadgen's\n", median(hops), spread(shares))
+	}
 	argv := slices.Concat(b.serverOn, serverArgs(c.server, b.running.port, b.dir))
 	fmt.Fprintf(b.w, "  $ %s\n", quoted(argv))
 	for _, e := range field {
@@ -115,7 +122,7 @@ func ratios(a, b *entrant, figure func(figures) float64) []float64 {
 }
 
 func (e *entrant) hitsText(c *cell) string {
-	if c.op != "get" {
+	if c.op != "get" || c.adapter() { // which does not say
 		return ""
 	}
 	return fmt.Sprintf("%.2f %%", 100*slices.Min(e.of(func(f figures) float64 { return f.hits })))

@@ -2,17 +2,21 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // server is a running redis-server, memcached, postgres or nginx.
@@ -36,6 +40,10 @@ func serverArgs(kind, port, dir string) []string {
 		return postgresArgs(port, dir)
 	case "web":
 		return webArgs(dir)
+	case "node":
+		return []string{"node", filepath.Join(dir, "adapters/adapter.mjs"), port}
+	case "java":
+		return []string{"java", "-XX:+UseSerialGC", filepath.Join(dir, "adapters/Adapter.java"), port}
 	case "redis":
 		var prefix []string
 		if set := os.Getenv(allocator); set != "" {
@@ -70,7 +78,7 @@ func startServer(ctx context.Context, kind, dir string, prefix []string) (*serve
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", kind, err)
 	}
-	for range 500 {
+	for range 3000 {
 		if _, err = s.stats(); err == nil {
 			return s, nil
 		}
@@ -118,17 +126,27 @@ func (s *server) stats() (map[string]float64, error) {
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return nil, err
 	}
-	ask, end := "stats\r\n", "END"
-	if s.kind == "redis" {
-		ask, end = "INFO stats\r\n", "unexpected_error_replies"
+	ask, separator := "stats\r\n", " "
+	if s.kind != "memcached" {
+		ask, separator = "*2\r\n$4\r\nINFO\r\n$5\r\nstats\r\n", ":"
 	}
 	if _, err := conn.Write([]byte(ask)); err != nil {
 		return nil, err
 	}
+	in, size := bufio.NewReader(conn), int64(math.MaxInt64)
+	if s.kind != "memcached" {
+		head, err := in.ReadString('\n')
+		if err == nil {
+			size, err = strconv.ParseInt(strings.Trim(head, "$\r\n"), 10, 64)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	figures := map[string]float64{}
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() && !bytes.HasPrefix(lines.Bytes(), []byte(end)) {
-		name, text, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "STAT "), s.separator())
+	lines := bufio.NewScanner(io.LimitReader(in, size))
+	for lines.Scan() && lines.Text() != "END" {
+		name, text, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "STAT "), separator)
 		if figure, err := strconv.ParseFloat(text, 64); err == nil {
 			figures[name] = figure
 		}
@@ -136,11 +154,13 @@ func (s *server) stats() (map[string]float64, error) {
 	return figures, lines.Err()
 }
 
-func (s *server) separator() string {
-	if s.kind == "redis" {
-		return ":"
+// cpu returns the processor time that the server's process has taken, in ns: by the clock that clock_getcpuclockid(3) names.
+func (s *server) cpu() float64 {
+	var t unix.Timespec
+	if unix.ClockGettime(int32(^s.cmd.Process.Pid<<3|2), &t) != nil {
+		return math.NaN() // it has ended
 	}
-	return " "
+	return float64(t.Nano())
 }
 
 // hits returns how many gets have found their key so far, and how many have not.
