@@ -54,6 +54,7 @@ type quickFlags struct {
 	method   string
 	body     string
 	insecure bool
+	http2    bool
 	ca       string
 	password string // --password-file
 	shared   bool
@@ -131,6 +132,7 @@ func (f *quickFlags) add(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.headers, "header", nil, "add a header to each HTTP request: `NAME: VALUE`; repeatable. Unless its name is harmless, as Accept is, the plan has {secret.HEADER_NAME} for the value")
 	set.StringVar(&f.method, "method", "", "send HTTP requests with `METHOD`, such as PUT (default: GET; POST with --body)")
 	set.StringVar(&f.body, "body", "", "what HTTP requests hold: `TEXT`, or @FILE for a file's")
+	set.BoolVar(&f.http2, "http2", false, "speak HTTP/2: over https:// as agreed by ALPN, over http:// with a server that expects it; --pipeline is streams of a connection")
 	set.BoolVar(&f.insecure, "insecure", false, "do not verify the certificate of rediss:// and https://; the result says so")
 	set.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// and https:// (default: the system's)")
 	set.StringVar(&f.password, "password-file", "", "read the password from `FILE` (default: LOADGEN_SECRET_TARGET in the environment)")
@@ -293,7 +295,7 @@ type quick struct {
 	Command, Description        string
 	Driver, Endpoint            string
 	TLS, Secret, Fills          bool
-	Insecure                    bool
+	Insecure, HTTP2             bool
 	CA, User, Database, SSLMode string
 	Path, Method, Body          string
 	Headers                     []header
@@ -371,7 +373,7 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	if q.body, err = f.content(); err != nil {
 		return nil, err
 	}
-	q.Insecure, q.Method, q.Body = f.insecure, quoted(f.verb()), quoted(escaped(q.body))
+	q.Insecure, q.HTTP2, q.Method, q.Body = f.insecure, f.http2, quoted(f.verb()), quoted(escaped(q.body))
 	if q.User != "" && !secret && a.driver != "postgres" {
 		return nil, fmt.Errorf("user %s has no password: set LOADGEN_SECRET_TARGET, or use --password-file", q.User)
 	}
@@ -468,6 +470,8 @@ func (f *quickFlags) fits(a *address) error {
 		return fmt.Errorf("--header is for http:// and https://, and the address is of %s", a.driver)
 	case f.method+f.body != "" && a.driver != "web":
 		return fmt.Errorf("--method and --body are for http:// and https://, and the address is of %s", a.driver)
+	case f.http2 && a.driver != "web":
+		return fmt.Errorf("--http2 is for http:// and https://, and the address is of %s", a.driver)
 	case f.body != "" && (f.verb() == "GET" || f.verb() == "HEAD"):
 		return fmt.Errorf("--body: a %s has none: write --method POST, or leave --body out", f.verb())
 	case f.ops != "" && a.driver == "web":

@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/target/drivers/web"
 	"github.com/loadgen/loadgen/internal/target/observe"
 	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -74,7 +75,8 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 }
 
 // asFlags are remedies of plans, as flags say them.
-var asFlags = strings.NewReplacer(`tls { ca = "PATH" }`, "--ca PATH", `tls { server_name = "NAME" }`, "it in the address", "tls { insecure = true }", "--insecure",
+var asFlags = strings.NewReplacer(`write driver = "web", or tls {} in the target`, "leave --http2 out, or write https://", "write the driver of what it speaks", "leave --http2 out",
+	`tls { ca = "PATH" }`, "--ca PATH", `tls { server_name = "NAME" }`, "it in the address", "tls { insecure = true }", "--insecure",
 	`cert = "PATH" and key = "PATH" in tls { … }`, "them in a plan (docs/plans.md#tls)")
 
 // explain says in the words of flags what to do about an error of asking a server, and which kind of server seems to answer.
@@ -129,7 +131,11 @@ func (f *quickFlags) hear(ctx context.Context, t *plan.Target) string {
 func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
-	conn, err := f.dial(ctx, t)
+	var protocols []string
+	if f.http2 {
+		protocols = []string{web.HTTP2{}.ALPN()}
+	}
+	conn, err := f.dial(ctx, t, protocols...)
 	if err != nil {
 		return failed("web server at %s: %w", q.at, err)
 	}
@@ -139,6 +145,9 @@ func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error 
 		return err
 	}
 	get.Close = true
+	if q.TLS {
+		get.URL.Scheme = "https"
+	}
 	for _, text := range f.headers {
 		name, value, _ := strings.Cut(text, ":")
 		get.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
@@ -151,24 +160,26 @@ func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error 
 	}
 	end, _ := ctx.Deadline()
 	err = conn.SetDeadline(end)
-	if err == nil {
+	var page *http.Response
+	if err == nil && f.http2 {
+		page, err = web.RoundTrip(conn, get)
+	} else if err == nil {
 		err = get.Write(conn)
 	}
-	var page *http.Response
-	if err == nil {
+	if err == nil && page == nil {
 		page, err = http.ReadResponse(bufio.NewReader(conn), get) // the body goes with the connection
 	}
 	if err == nil && page.StatusCode/100 != 2 {
 		err = fmt.Errorf("the server says %s: this would be the speed of that answer; give the address of a page that is there", page.Status)
 	}
 	if err != nil {
-		return failed("web server at %s: %s %s: %w", q.at, f.verb(), q.get, err)
+		return failed("web server at %s: %s %s: %s", q.at, f.verb(), q.get, asFlags.Replace(err.Error()))
 	}
 	return nil
 }
 
-func (f *quickFlags) dial(ctx context.Context, t *plan.Target) (net.Conn, error) {
-	return engine.Dial(ctx, t, t.Endpoints[0], f.loops.open(), f.loops.secrets.allow(false))
+func (f *quickFlags) dial(ctx context.Context, t *plan.Target, protocols ...string) (net.Conn, error) {
+	return engine.Dial(ctx, t, t.Endpoints[0], f.loops.open(), f.loops.secrets.allow(false), protocols...)
 }
 
 // ask reads a server's figures. Those that it does not report are missing.

@@ -19,12 +19,13 @@ import (
 )
 
 // secureServer is a web server that shows a certificate.
-func secureServer(t *testing.T, shows servertest.Certificate, serve http.HandlerFunc) string {
+func secureServer(t *testing.T, shows servertest.Certificate, http2 bool, serve http.HandlerFunc) string {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(shows.Cert, shows.Key)
 	require.NoError(t, err)
 	s := httptest.NewUnstartedServer(serve)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	s.EnableHTTP2 = http2
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s.URL
@@ -36,7 +37,7 @@ func TestNaturalMistakes(t *testing.T) {
 	a, dir := servertest.NewAuthority(t), t.TempDir()
 	plain := servertest.Redis(t)
 	ok := func(http.ResponseWriter, *http.Request) {}
-	nameless, stranger := secureServer(t, a.Issue("", time.Hour), ok), secureServer(t, a.Issue("127.0.0.1", time.Hour), ok)
+	nameless, stranger := secureServer(t, a.Issue("", time.Hour), false, ok), secureServer(t, a.Issue("127.0.0.1", time.Hour), false, ok)
 	field := strings.Replace(strings.Replace(briefly, `{ driver = "null" }`, "{\ndriver = \"redis\"\nendpoints = [\"127.0.0.1:1\"]\nop \"put\" {\nrequest {\ncommand = [\"SET\", \"{key}\", \"{field.x}\"]\nbody = 1\n}\n}\n}", 1),
 		"get = 1", "put = 1", 1)
 	for name, text := range map[string]string{
@@ -79,6 +80,9 @@ func TestNaturalMistakes(t *testing.T) {
 		{"bench " + plain + " --method PUT", 2, "--method and --body are for http:// and https://"},
 		{"bench http://" + plain + " --method get --body x", 2, "--body: a GET has none: write --method POST"},
 		{"bench " + plain + " --insecure", 2, "--insecure is for rediss:// and https://"},
+		{"bench " + plain + " --http2", 2, "--http2 is for http:// and https://"},
+		{"bench " + stranger + " --http2 --insecure", 6, "it does not speak h2 at this port: turn that on there, or leave --http2 out"},
+		{"bench " + strings.Replace(stranger, "https", "http", 1) + " --http2", 6, "or needs TLS: leave --http2 out, or write https://"},
 		{"bench " + nameless + " --ca " + a.CA, 6, "the certificate names no host: issue one with a subjectAltName, or, where nobody can pose as the server, write --insecure"},
 		{"bench " + stranger, 6, "write the path of its authority's certificate: --ca PATH"},
 		{fmt.Sprintf("runs compare %s..%[1]s %s --runs %s", ends[0], ends[1], runs), 0, ends[1]},
@@ -100,18 +104,22 @@ func TestBenchSendsABody(t *testing.T) {
 	t.Parallel()
 	const body = `{"sku": "${a}", "n": [{}]}`
 	var wrong atomic.Uint64
-	address := secureServer(t, servertest.NewAuthority(t).Issue("elsewhere.example.org", time.Hour), func(_ http.ResponseWriter, r *http.Request) {
-		if got, err := io.ReadAll(r.Body); r.URL.Path == "/orders" && (err != nil || string(got) != body || r.Method != "PUT") {
+	var wants atomic.Int64 // the version
+	address := secureServer(t, servertest.NewAuthority(t).Issue("elsewhere.example.org", time.Hour), true, func(_ http.ResponseWriter, r *http.Request) {
+		if got, err := io.ReadAll(r.Body); r.URL.Path == "/orders" && (err != nil || string(got) != body || r.Method != "PUT" || wants.Load() != int64(r.ProtoMajor)) {
 			wrong.Add(1)
 		}
 	})
 	file := filepath.Join(t.TempDir(), "order.json")
 	require.NoError(t, os.WriteFile(file, []byte(body), 0o600))
-	r, p := quick(t, "bench", address+"/orders", "--method", "put", "--body", "@"+file, "--insecure", "--sessions", "2", "--duration", "300ms")
-	require.Zero(t, wrong.Load(), "%s", &p.stderr)
-	require.Positive(t, r.Phase["bench"].Op["page"].OK)
-	require.Contains(t, p.stdout.String(), "target server: certificates were not verified")
-	for _, facts := range r.Environment.Servers["server"] {
-		require.Contains(t, facts["tls"], ", certificate not verified")
+	for version, flags := range map[int64][]string{1: nil, 2: {"--pipeline", "4", "--http2"}} {
+		wants.Store(version)
+		r, p := quick(t, append([]string{"bench", address + "/orders", "--method", "put", "--body", "@" + file, "--insecure", "--sessions", "2", "--duration", "300ms"}, flags...)...)
+		require.Zero(t, wrong.Load(), "%s", &p.stderr)
+		require.Positive(t, r.Phase["bench"].Op["page"].OK)
+		require.Contains(t, p.stdout.String(), "target server: certificates were not verified")
+		for _, facts := range r.Environment.Servers["server"] {
+			require.Contains(t, facts["tls"], ", certificate not verified")
+		}
 	}
 }

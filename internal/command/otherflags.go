@@ -30,6 +30,7 @@ var otherFlags = []otherFlag{
 	{"data data-raw data-binary", `body = "…" in the request { … } of an op in its target`, "body"},
 	{"method request X", `method = "POST" in the request { … } of an op in its target`, "method"},
 	{"insecure insecure-skip-tls-verify k", `tls { insecure = true } in its target`, "insecure"},
+	{"http2 h2 h2c http2-prior-knowledge", `driver = "http2" in its target`, "http2"},
 	{"ops ratio tests mix", `ops = { get = 9, put = 1 } in its phase`, "ops"},
 	{"host hostname server port url uri addr address target targets endpoint endpoints s p", `endpoints = ["127.0.0.1:6379"] in its target`, "write the address as it is, such as 127.0.0.1:6379 or redis://127.0.0.1:6379"},
 	{"driver protocol", `driver = "redis" in its target`, "driver"},

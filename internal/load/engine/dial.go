@@ -10,14 +10,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Dial connects to an endpoint of a target as the target's load does: over TLS if the plan wants it, with open and allow as in Config.
-func Dial(ctx context.Context, t *plan.Target, addr string, open func(path string) (File, error), allow Allow) (net.Conn, error) {
+// Dial connects to an endpoint of a target as the target's load does: over TLS if the plan wants it, with open and allow as in Config, and for the
+// protocols that are to be chosen by ALPN.
+func Dial(ctx context.Context, t *plan.Target, addr string, open func(path string) (File, error), allow Allow, protocols ...string) (net.Conn, error) {
 	e := &Engine{cfg: Config{Open: open, Allow: allow}}
 	c, err := sockets.NewConnector(new(net.Dialer).DialContext, e.readUntil(ctx), t.TLS)
 	if err != nil {
 		return nil, err
 	}
 	c.Allow = e.allowance(t)
+	for _, protocol := range protocols {
+		c.Negotiate(protocol)
+	}
 	end := sockets.NewEndpoint("", addr)
 	return c.To(ctx, &end)
 }

@@ -68,15 +68,23 @@ func (HTTP2) Identify(ctx context.Context, c net.Conn, link driver.Link) (map[st
 		return nil, err
 	}
 	r.Header.Set("User-Agent", "loadgen")
-	var response *http.Response
+	response, err := RoundTrip(c, r)
+	if err != nil {
+		return nil, fmt.Errorf("ask for HEAD /: %w", err)
+	}
+	return identity(response.Header.Get("Server")), nil
+}
+
+// RoundTrip exchanges the head of a response for a request, over a connection of its own.
+func RoundTrip(c net.Conn, r *http.Request) (response *http.Response, err error) {
 	client, err := (&http2.Transport{AllowHTTP: true, DisableCompression: true}).NewClientConn(c)
 	if err == nil {
 		defer client.Close()
 		response, err = client.RoundTrip(r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for HEAD /: %w: it does not speak HTTP/2 at this port, or needs TLS: write driver = \"web\", or tls {} in the target", err)
+		return nil, fmt.Errorf("%w: it does not speak HTTP/2 at this port, or needs TLS: write driver = \"web\", or tls {} in the target", err)
 	}
-	defer response.Body.Close()
-	return identity(response.Header.Get("Server")), nil
+	_ = response.Body.Close() // nobody reads it
+	return response, nil
 }

@@ -231,7 +231,7 @@ func (c *conn) ParseGreeting(b []byte, _ int) (n int, err error) {
 	const other, alert = "HTTP/", "\x15\x03" // of HTTP/1.1, and of TLS
 	switch {
 	case strings.HasPrefix(string(b), other), strings.HasPrefix(string(b), alert):
-		return 0, errors.New("the server speaks HTTP/1.1 at this port, or TLS: write driver = \"web\", or tls {}")
+		return 0, errors.New("the server speaks HTTP/1.1 at this port, or TLS: write driver = \"web\", or tls {} in the target")
 	case strings.HasPrefix(other, string(b)), strings.HasPrefix(alert, string(b)):
 		return 0, nil
 	}
