@@ -28,6 +28,7 @@ type gate struct {
 
 	mu       sync.Mutex
 	shut     bool
+	refused  string // why the last connection that was refused was
 	unproved []*entrant // oldest first
 }
 
@@ -73,14 +74,28 @@ func (g *gate) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 		g.log.Info("issued a certificate to a worker", "from", conn.RemoteAddr(), "for", enrolment.By)
 		return nil, nil, credentials.ErrConnDispatched
 	}
+	why := plain(err.Error())
+	g.mu.Lock()
+	g.refused = "a connection was refused: " + why
+	g.mu.Unlock()
 	if told, untold := g.refusals.tell(time.Now()); told {
-		facts := []any{"from", conn.RemoteAddr(), "why", plain(err.Error())}
+		facts := []any{"from", conn.RemoteAddr(), "why", why}
 		if untold > 0 {
 			facts = append(facts, "others", untold)
 		}
 		g.log.Warn("refused a connection", facts...)
 	}
 	return nil, nil, err
+}
+
+// refusal says why the last connection that was refused was; "" for none, or if there is no gate.
+func (g *gate) refusal() string {
+	if g == nil {
+		return ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refused
 }
 
 // Limits on how many refused connections are logged; otherwise anyone who can connect could fill a disk.

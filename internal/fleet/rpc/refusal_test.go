@@ -177,6 +177,10 @@ func TestRefusalsAreSaid(t *testing.T) {
 			}
 			require.Eventually(t, refused, time.Minute, time.Millisecond, "%s", c.coordinator)
 			require.Empty(t, e.said.with("use of closed"), "the reason, and no more")
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := e.server.Wait(ctx, 1)
+			require.ErrorContains(t, err, c.coordinator, "who waits for workers hears of it, too")
 			require.Empty(t, e.server.Status(), "nobody was admitted")
 		})
 	}

@@ -226,11 +226,11 @@ func (s *Server) missing(members []*member, n int) error {
 	return fmt.Errorf("only %d of %d workers have come to %s: %s%s", len(members), n, s.Addr(), strings.Join(names, ", "), refused)
 }
 
-// refusal says which worker was the last to be refused for good, and why; "" for none.
+// refusal says which worker was the last to be refused for good, and why, or why a connection was; "" for none.
 func (s *Server) refusal() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refused
+	return cmp.Or(s.refused, s.gate.refusal())
 }
 
 // poke wakes Wait.
