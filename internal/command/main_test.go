@@ -167,7 +167,13 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	path, env := program(t)
 	cmd := exec.Command(path, args...)
-	cmd.Env = append(append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir()), env...)
+	state := t.TempDir()
+	if kept := os.Getenv("LOADGEN_TEST_RESULTS"); kept != "" { // runs stay there
+		var err error
+		state, err = os.MkdirTemp(kept, "state")
+		require.NoError(t, err)
+	}
+	cmd.Env = append(append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+state), env...)
 	return cmd
 }
 
