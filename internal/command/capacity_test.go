@@ -176,6 +176,7 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		"no word":               {"capacity redis://" + silent, ": no answer in time\n"},
 		"no page":               {"capacity http://" + silent + "/a%20page", "GET /a%20page: "},
 		"no connection":         {"capacity redis://" + full, ": no answer in time\n"},
+		"no such page":          {"capacity http://" + servertest.Nginx(t, 0, nil).Addr + "/none", "GET /none: the server says 404 Not Found: this would be the speed of that answer"},
 		"no connection of HTTP": {"capacity http://" + full, "timeout"},
 		"another server":        {"capacity " + other, "it seems to be memcached that answers there: write memcached://"},
 		"a replica":             {"capacity " + replica, "is a replica: load its primary"},

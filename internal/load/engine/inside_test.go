@@ -310,4 +310,7 @@ func TestSlotsBehindACacheWaitForTheSource(t *testing.T) {
 	balanced(t, &got, 0)
 	require.Positive(t, badOps(&got))
 	require.Less(t, badOps(&got), uint64(210), "each slot tries every 10 ms")
+	asked := got.Request(1, driver.Get)
+	require.EqualValues(t, *source.got["GET"], asked.Sent, "the source counted what it was sent")
+	require.Equal(t, got.Cache.Loads, asked.Sent+asked.Refused, "and a load that was not sent is refused")
 }
