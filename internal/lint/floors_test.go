@@ -42,7 +42,7 @@ var packagesWithFloors = map[string]storeyed{
 var engineFloors = [][]string{
 	{ // steps: what a worker is told, and who carries it out
 		"choose", "cluster", "device", "dial", "engine", "group", "limits", "localfiles", "names", "neighbours", "orders", "patience", "planfiles", "policy", "refresher", "secrets",
-		"side", "transports", "usage",
+		"side", "transports", "usage", "watch",
 	},
 	{"bulk", "closed", "fills", "follow", "followed", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape", "tries"}, // ways and feeds: how ops begin and end
 	{"connect", "giveup", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                                         // wire: requests and replies as bytes

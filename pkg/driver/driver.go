@@ -192,7 +192,8 @@ type Progress struct {
 type Aside interface {
 	// Aside takes one message that answers no request from the front of b, which is not empty. It returns the message's length, 0 if it is
 	// incomplete, and an error if b begins with anything else, or if the endpoint ends the connection with it. The error, in the endpoint's words if
-	// there are any, is the reason why the connection is lost; it is ErrIdle if the endpoint says that it ends the connection for being idle.
+	// there are any, is the reason why the connection is lost; it is ErrIdle if the endpoint says that it ends the connection for being idle, and wraps
+	// ErrUnasked if b begins with a reply.
 	Aside(b []byte) (n int, err error)
 }
 
@@ -204,6 +205,10 @@ type Owing interface {
 	// AppendOwed appends what the endpoint is owed by now. It is called after each read.
 	AppendOwed(dst []byte) []byte
 }
+
+// ErrUnasked is a reply, or other bytes, that no request asked for: replies to others may have been taken for those that were. A [Session] returns it
+// from Do, with a whole reply, if more bytes came with that; it has closed the connection.
+var ErrUnasked = errors.New("a reply that no request asked for")
 
 // Batcher is a Wire whose codecs are BatchCodecs.
 type Batcher interface {

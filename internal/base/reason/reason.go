@@ -53,6 +53,7 @@ const (
 	StartedLate       Code = "started_late"       // ops started late
 	StoodStill        Code = "stood_still"        // the generator stood still for more than 250 ms
 	StoppedByPlan     Code = "stopped_by_plan"    // the plan's stop ended the load
+	UnaskedBytes      Code = "unasked_bytes"      // servers sent what no request had asked for
 	Unended           Code = "unended"            // ops or requests had not ended when the phase had
 	Unverified        Code = "unverified"         // what was written to a log was not verified
 	WorkerLost        Code = "worker_lost"        // a worker was lost, or its load ended early

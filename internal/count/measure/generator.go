@@ -13,6 +13,8 @@ type Generator struct {
 	NoLocalPort uint64 `json:"no_local_port"` // attempts to connect for which no local port or address was left
 	Abandoned   uint64 `json:"abandoned"`     // connections that were closed at the end of the phase while the server was still at work for them
 
+	Unasked Unasked `json:"unasked"`
+
 	// Busy is the share of the step, 0 to 1, in which the busiest loop's thread computed, without polling the clock while idle. On the blocking
 	// executor it is at least the share that the whole process used of the processors it may use.
 	Busy              float64  `json:"busy"`
@@ -59,6 +61,27 @@ func (s *Spent) Add(o *Spent) {
 func (g *Generator) AddSpent(o *Generator) {
 	g.Add(&o.Spent)
 	g.ElapsedSeconds = max(g.ElapsedSeconds, o.ElapsedSeconds)
+}
+
+// Unasked counts the times that a server sent what no request had asked for, each of which ended its connection.
+type Unasked struct {
+	Alone  uint64 `json:"alone"`  // no request was outstanding
+	Behind uint64 `json:"behind"` // it came together with an answer that a request had asked for
+}
+
+// Count counts once.
+func (u *Unasked) Count(alone bool) {
+	if alone {
+		u.Alone++
+	} else {
+		u.Behind++
+	}
+}
+
+// Add adds other counts.
+func (u *Unasked) Add(o Unasked) {
+	u.Alone += o.Alone
+	u.Behind += o.Behind
 }
 
 // Throttled says how often and for how long control groups stopped their processes because the CPU quota was used up.

@@ -218,7 +218,7 @@ func encodeGenerator(g *measure.Generator) *pb.Generator {
 		MaxRssBytes: g.MaxRSSBytes, Mallocs: g.Mallocs, Busy: g.Busy, ProductiveSeconds: g.ProductiveSeconds,
 		RunQueueWait: g.RunQueueWait, GcPauseMaxSeconds: g.GCPauseMaxSeconds, SchedLatencyP99Seconds: g.SchedLatencyP99Seconds,
 	}
-	m.NoLocalPort, m.Abandoned = g.NoLocalPort, g.Abandoned
+	m.NoLocalPort, m.Abandoned, m.UnaskedAlone, m.UnaskedBehind = g.NoLocalPort, g.Abandoned, g.Unasked.Alone, g.Unasked.Behind
 	m.CpuUserSeconds, m.CpuSystemSeconds, m.ElapsedSeconds = g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds
 	m.MinorFaults, m.MajorFaults, m.BlocksRead, m.BlocksWritten = g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten
 	m.PolicyRateWait, m.PolicyBytesWait = g.RateWait, g.BytesWait
@@ -249,6 +249,7 @@ func decodeGenerator(m *pb.Generator) (measure.Generator, bool) {
 	ok := possible(g.CPUSeconds, most) && possible(g.ProductiveSeconds, most) && possible(g.GCPauseMaxSeconds, most) &&
 		possible(g.SchedLatencyP99Seconds, most) && possible(g.Busy, 1) && g.MaxRSSBytes >= 0
 	g.NoLocalPort, g.Abandoned = m.GetNoLocalPort(), m.GetAbandoned()
+	g.Unasked = measure.Unasked{Alone: m.GetUnaskedAlone(), Behind: m.GetUnaskedBehind()}
 	g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds = m.GetCpuUserSeconds(), m.GetCpuSystemSeconds(), m.GetElapsedSeconds()
 	g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten = m.GetMinorFaults(), m.GetMajorFaults(), m.GetBlocksRead(), m.GetBlocksWritten()
 	ok = ok && possible(g.CPUUserSeconds, most) && possible(g.CPUSystemSeconds, most) && possible(g.ElapsedSeconds, most)

@@ -86,6 +86,7 @@ type blockingCall struct {
 	in     int  // bytes read
 	out    int  // bytes written
 	ok     bool // reply is valid
+	extra  bool // bytes came with it that nothing had asked for
 	cause  error
 	taken  uint32 // 1 once the call was taken up or taken back, whichever came first; atomic
 	ends   bool   // its client is unusable and has to be connected again
@@ -259,7 +260,8 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 	inNow, outNow := call.conn.meter.Bytes()
 	call.in, call.out = int(inNow-in), int(outNow-out)
 	switch {
-	case err == nil:
+	case err == nil || err == driver.ErrUnasked:
+		call.extra = err != nil
 		call.size = len(call.reply.Value)
 		if call.size <= keptBuffer {
 			call.value = append(call.value[:0], call.reply.Value...)
@@ -462,6 +464,9 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	if call.news {
 		b.heard(call, now)
 		return
+	}
+	if call.extra {
+		b.l.unasked.Count(false)
 	}
 	if call.ends {
 		call.conn.link.session.links--

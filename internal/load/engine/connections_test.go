@@ -128,11 +128,11 @@ func TestMessagesBetweenReplies(t *testing.T) {
 	}{
 		{3, 0, ">1\r\n+a\r\n", ""},
 		{3, 3, ">1\r\n+a\r\n>2\r\n:1\r\n:2\r\n", ""},
-		{3, 0, ">1\r\n+a\r\n+OK\r\n", errUnasked.Error() + `: got "+OK`},
-		{3, 0, "$-1\r\n", errUnasked.Error() + `: got "$-1`},
+		{3, 0, ">1\r\n+a\r\n+OK\r\n", driver.ErrUnasked.Error() + `: got "+OK`},
+		{3, 0, "$-1\r\n", driver.ErrUnasked.Error() + `: got "$-1`},
 		{3, 0, ">x\r\n", "not a number"},
-		{2, 0, ">1\r\n+a\r\n", errUnasked.Error() + `: ">1`},
-		{2, 0, "+OK\r\n", errUnasked.Error() + `: "+OK`},
+		{2, 0, ">1\r\n+a\r\n", driver.ErrUnasked.Error() + `: ">1`},
+		{2, 0, "+OK\r\n", driver.ErrUnasked.Error() + `: "+OK`},
 	} {
 		b := newBench(t, redisPlan(t, 1, fmt.Sprintf("protocol = %d", c.protocol), "ops = { put = 1 }\nmax_bad = 1\nclosed {\n sessions = 1\n iterations = 20\n}"), "load", time.Millisecond)
 		b.server(0).words, b.server(0).piece = []byte("+OK\r\n"+c.said), c.piece

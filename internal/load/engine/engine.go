@@ -304,6 +304,10 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.executor, len(g.loops), g.traffic()
 	others.enter(&final.Generator)
 	c.use.enter(&final.Generator, time.Duration(e.clock.now()-int64(at)).Seconds())
+	if measured && !final.Expired && (g.step.Last || g.phase.Search != nil) {
+		e.watch(g, &totals)
+	}
+	final.Generator.Unasked = g.unasked()
 	if g.step.Last {
 		final.Log = g.settle(ctx, e.cfg.Verify)
 		e.closeGroup()

@@ -177,6 +177,7 @@ type loop struct {
 	lapsed    bool                 // the lease ended the step
 	abandoned uint64               // connections closed at the end of the phase while the server was at work for them
 	noPort    uint64               // attempts to connect for which this machine had no local port, in this step
+	unasked   measure.Unasked      // connections of wires, and answers of clients, since it was last asked for
 	fault     error                // why the step fails
 	panics    map[*session][]int64 // when the driver last panicked, by session
 	logged    int                  // how many panics were logged

@@ -213,7 +213,7 @@ func TestPipedHostileBytes(t *testing.T) {
 		want   string
 	}{
 		"another protocol":      {func(s *virtualServer) { s.words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }, "HTTP/1.1 400"},
-		"more than was asked":   {func(s *virtualServer) { s.far.twice = true }, errUnasked.Error()},
+		"more than was asked":   {func(s *virtualServer) { s.far.twice = true }, driver.ErrUnasked.Error()},
 		"a value without bound": {func(s *virtualServer) { s.words = []byte("$99999999999\r\n") }, "n0 (127.0.0.1:7001): "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -111,10 +111,13 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 			return b, err
 		}
 	}
-	for len(b) > 0 {
+	for alone := c.queue.len() == c.unwritten(); len(b) > 0; {
 		misplaced := w.l.misplaced()
 		n, whole, err := w.take(c, b, now)
 		b = b[n:]
+		if err != nil && errors.Is(err, driver.ErrUnasked) {
+			w.l.unasked.Count(alone)
+		}
 		if err == nil && w.l.misplaced() != misplaced {
 			err = errMisled
 		}
@@ -245,10 +248,8 @@ func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 		return c.codec.aside(b)
 	}
 	w.l.hold.release()
-	return 0, fmt.Errorf("%w: %q", errUnasked, legible(b))
+	return 0, fmt.Errorf("%w: %q", driver.ErrUnasked, legible(b))
 }
-
-var errUnasked = errors.New("a reply that no request asked for")
 
 // legible returns the printable characters at the front of b, without what stands between them; b itself if there are none.
 func legible(b []byte) string {

@@ -1,10 +1,13 @@
 package sockets
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +24,8 @@ type Meter struct {
 	in   atomic.Uint64
 	out  atomic.Uint64
 	made atomic.Uint64
+
+	unasked atomic.Uint64 // connections on which bytes came that nothing had asked for
 
 	mu    sync.Mutex
 	open  map[*metered]struct{}
@@ -43,8 +48,10 @@ func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
 	c := &metered{Conn: conn, meter: m, raw: rawOf(conn)}
 	c.look = c.poll
 	c.hear()
-	if _, ok := conn.(*tls.Conn); ok {
+	if _, c.secure = conn.(*tls.Conn); c.secure {
 		c.next = make([]byte, 4096)
+	} else {
+		c.next = make([]byte, len(timedOut))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,6 +64,36 @@ func (m *Meter) Bytes() (in, out uint64) { return m.in.Load(), m.out.Load() }
 
 // Made returns how many connections were made.
 func (m *Meter) Made() uint64 { return m.made.Load() }
+
+// Unasked returns on how many connections bytes came, since the last call, while their client waited for none, as [metered.Ended] has found. With last
+// set, it looks once more; no client may be at work then.
+func (m *Meter) Unasked(last bool) uint64 {
+	if last {
+		m.mu.Lock()
+		open := slices.Collect(maps.Keys(m.open))
+		m.mu.Unlock()
+		for _, c := range open {
+			c.lookOnce()
+		}
+	}
+	return m.unasked.Swap(0)
+}
+
+// lookOnce looks for bytes that nothing has asked for. Some of what a far end sends over TLS is for TLS alone, such as tickets: only a read tells, and
+// spoils the connection.
+func (c *metered) lookOnce() {
+	if !c.asks || c.raw == nil || c.Ended() || !c.secure || c.asked[0].Revents == 0 {
+		return
+	}
+	defer time.AfterFunc(ticketWait, func() { abort(c.Conn) }).Stop()
+	n, _ := c.Conn.Read(c.next)
+	c.tell(c.next[:n])
+	c.meter.forget(c)
+	abort(c.Conn)
+}
+
+// ticketWait is how long a read may take of bytes that are there but may be none of the client's.
+const ticketWait = 10 * time.Millisecond
 
 // Traffic returns the kernel's counts for all connections since they were opened.
 func (m *Meter) Traffic() Traffic {
@@ -102,8 +139,11 @@ type metered struct {
 	look  func(fd uintptr) // poll
 	heard int64            // when bytes last came, if connections may not idle for ever
 	asked [1]unix.PollFd
-	next  []byte // what a TLS connection has not read; nil without TLS
+	next  []byte // the front of what has come and was not read
 	ended bool   // the result of poll
+
+	secure bool // it is a TLS connection
+	asks   bool // its client asks whether it has ended, so it waits for nothing in between
 }
 
 // hear notes that the connection is not idle.
@@ -114,8 +154,10 @@ func (c *metered) hear() {
 }
 
 // Ended reports whether the far end has closed the connection, or will send nothing more on it, or whether it has idled for too long. It neither waits
-// nor reads. Over TLS, a far end may say so and leave the connection beneath open. The client that reads and writes may call it, and nobody else.
+// nor reads. Over TLS, a far end may say so and leave the connection beneath open. One on which bytes have come that nothing asked for is as good as
+// ended, and counted. The client that reads and writes may call it, and nobody else.
 func (c *metered) Ended() bool {
+	c.asks = true
 	if c.meter.idle > 0 && c.meter.now()-c.heard >= c.meter.idle {
 		return true
 	}
@@ -127,18 +169,31 @@ func (c *metered) Ended() bool {
 }
 
 func (c *metered) poll(fd uintptr) {
-	c.asked[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLRDHUP}
-	if c.next != nil {
-		c.asked[0].Events |= unix.POLLIN
-	}
+	c.asked[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLRDHUP | unix.POLLIN}
 	n, err := unix.Poll(c.asked[:], 0)
 	if n == 0 || err != nil {
 		return
 	}
-	if c.ended = c.asked[0].Revents&^unix.POLLIN != 0; !c.ended {
-		n, _, err := unix.Recvfrom(int(fd), c.next, unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		c.ended = err == nil && bidsFarewell(c.next[:max(0, n)])
+	if c.ended = c.asked[0].Revents&^unix.POLLIN != 0; c.ended {
+		return
 	}
+	n, _, err = unix.Recvfrom(int(fd), c.next, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	if front := c.next[:max(0, n)]; c.secure {
+		c.ended = err == nil && bidsFarewell(front)
+	} else {
+		c.ended = c.tell(front)
+	}
+}
+
+// timedOut is how HTTP servers may begin to say that they are about to close an idle connection.
+const timedOut = "HTTP/1.1 408"
+
+// tell counts bytes that came while nothing was asked for, if there are any, and reports whether there are.
+func (c *metered) tell(front []byte) bool {
+	if len(front) > 0 && !bytes.HasPrefix(front, []byte(timedOut)) {
+		c.meter.unasked.Add(1)
+	}
+	return len(front) > 0
 }
 
 // bidsFarewell reports whether an alert is among TLS records that answer no request. In TLS 1.3 it looks like any data of 2 bytes, its type and its

@@ -45,6 +45,7 @@ func mergeGenerators(all []measure.Generator) measure.Generator {
 		sum.Mallocs += g.Mallocs
 		sum.NoLocalPort += g.NoLocalPort
 		sum.Abandoned += g.Abandoned
+		sum.Unasked.Add(g.Unasked)
 		sum.ProductiveSeconds += g.ProductiveSeconds
 		sum.MaxRSSBytes = max(sum.MaxRSSBytes, g.MaxRSSBytes)
 		sum.Busy = max(sum.Busy, g.Busy)

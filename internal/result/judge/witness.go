@@ -72,6 +72,10 @@ func invariants() []invariant {
 			"values are not checked or are below 28 bytes; this run has not put to the dataset; it put some of the keys only, and the value is older than this run", true, false, (*phase).anotherRun,
 		},
 		{
+			reason.UnaskedBytes, "servers send nothing that no request asked for, up to 50 to 250 ms after the load",
+			"after the load, if the servers are loadgen's own; before its end, of web servers over TLS", true, false, (*phase).unasked,
+		},
+		{
 			reason.HitRatio, "the share of gets that hit is `hit_ratio`, by five standard deviations",
 			"the phase has no `hit_ratio`", false, false, (*phase).missedMore,
 		},
@@ -273,6 +277,18 @@ func (p *phase) anotherRun() []breach {
 	}
 	return breached(run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were written by another run, where this one puts: two load the same keys, or writes were lost and older ones are back",
 		quantity.Count(p.AnotherRun, "value"))
+}
+
+// unasked finds answers to no request.
+func (p *phase) unasked() (all []breach) {
+	if n := p.Generator.Unasked.Alone; n > 0 {
+		all = breached(run.Invalid, p.all(), "%s brought bytes that no request had asked for, after all its answers: they may be mixed up, and times be those of other requests",
+			quantity.Count(n, "connection"))
+	}
+	if n := p.Generator.Unasked.Behind; n > 0 {
+		all = append(all, breached(run.Suspect, p.all(), "%s had bytes behind it that no request had asked for: it counts, and its connection was closed", quantity.Count(n, "answer"))...)
+	}
+	return all
 }
 
 // missedMore compares the hits with hit_ratio, the share of gets for keys of the dataset. By chance alone they differ by five standard deviations once

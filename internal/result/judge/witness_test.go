@@ -44,6 +44,41 @@ func TestValuesOfOtherKeysAndRuns(t *testing.T) {
 	}
 }
 
+// Bytes that nobody asked for leave what came with them suspect, and make a phase invalid if they came alone.
+func TestUnaskedBytes(t *testing.T) {
+	p := &phase{Phase: &run.Phase{}}
+	require.Empty(t, p.unasked())
+	p.Generator.Unasked = measure.Unasked{Alone: 1, Behind: 2}
+	got := p.unasked()
+	require.Equal(t, []run.Validity{run.Invalid, run.Suspect}, []run.Validity{got[0].validity, got[1].validity})
+}
+
+// Reads that all miss are the speed of absent keys, unless the phase says that it wants that, or answers misses itself.
+func TestReadsThatAllMiss(t *testing.T) {
+	none, some := 0.0, 0.5
+	for _, c := range []struct {
+		misses, ok uint64
+		phase      plan.Phase
+		want       []run.Validity
+	}{
+		{misses: 100, want: []run.Validity{run.Invalid}},
+		{misses: 100, ok: 1},
+		{misses: 99, want: []run.Validity{run.Valid}},
+		{misses: 100, phase: plan.Phase{ExpectHits: &none}, want: []run.Validity{run.Valid}},
+		{misses: 100, phase: plan.Phase{ExpectHits: &some}, want: []run.Validity{run.Invalid}},
+		{misses: 100, phase: plan.Phase{HitRatio: &none}},
+		{misses: 100, phase: plan.Phase{OnMiss: "put"}},
+	} {
+		p := &phase{Phase: &run.Phase{Op: map[string]*run.Op{"get": {}}}, counts: &counts{phase: &c.phase}}
+		p.Op["get"].OK, p.Op["get"].Miss = c.ok, c.misses
+		var got []run.Validity
+		for _, b := range p.allMissed() {
+			got = append(got, b.validity)
+		}
+		require.Equal(t, c.want, got, c)
+	}
+}
+
 // Loads that never reached the source are not loads.
 func TestLoadsBeyondThoseSent(t *testing.T) {
 	for sent, broken := range map[uint64]bool{0: false, 252_798: true, 261_000: false, 270_000: false} {

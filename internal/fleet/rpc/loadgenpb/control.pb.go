@@ -1714,6 +1714,8 @@ type Generator struct {
 	PolicyBytesWait        float64                `protobuf:"fixed64,25,opt,name=policy_bytes_wait,json=policyBytesWait,proto3" json:"policy_bytes_wait,omitempty"` // 0 to 1
 	NoLocalPort            uint64                 `protobuf:"varint,26,opt,name=no_local_port,json=noLocalPort,proto3" json:"no_local_port,omitempty"`
 	Abandoned              uint64                 `protobuf:"varint,27,opt,name=abandoned,proto3" json:"abandoned,omitempty"`
+	UnaskedAlone           uint64                 `protobuf:"varint,28,opt,name=unasked_alone,json=unaskedAlone,proto3" json:"unasked_alone,omitempty"`
+	UnaskedBehind          uint64                 `protobuf:"varint,29,opt,name=unasked_behind,json=unaskedBehind,proto3" json:"unasked_behind,omitempty"`
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -1933,6 +1935,20 @@ func (x *Generator) GetNoLocalPort() uint64 {
 func (x *Generator) GetAbandoned() uint64 {
 	if x != nil {
 		return x.Abandoned
+	}
+	return 0
+}
+
+func (x *Generator) GetUnaskedAlone() uint64 {
+	if x != nil {
+		return x.UnaskedAlone
+	}
+	return 0
+}
+
+func (x *Generator) GetUnaskedBehind() uint64 {
+	if x != nil {
+		return x.UnaskedBehind
 	}
 	return 0
 }
@@ -2330,7 +2346,7 @@ const file_control_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
-	"\x03log\x18\a \x01(\fR\x03log\"\xb8\b\n" +
+	"\x03log\x18\a \x01(\fR\x03log\"\x84\t\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
@@ -2361,7 +2377,9 @@ const file_control_proto_rawDesc = "" +
 	"\x10policy_rate_wait\x18\x18 \x01(\x01R\x0epolicyRateWait\x12*\n" +
 	"\x11policy_bytes_wait\x18\x19 \x01(\x01R\x0fpolicyBytesWait\x12\"\n" +
 	"\rno_local_port\x18\x1a \x01(\x04R\vnoLocalPort\x12\x1c\n" +
-	"\tabandoned\x18\x1b \x01(\x04R\tabandonedB\x11\n" +
+	"\tabandoned\x18\x1b \x01(\x04R\tabandoned\x12#\n" +
+	"\runasked_alone\x18\x1c \x01(\x04R\funaskedAlone\x12%\n" +
+	"\x0eunasked_behind\x18\x1d \x01(\x04R\runaskedBehindB\x11\n" +
 	"\x0f_run_queue_wait\"y\n" +
 	"\aMachine\x12!\n" +
 	"\fothers_share\x18\x01 \x01(\x01R\vothersShare\x12\x1d\n" +

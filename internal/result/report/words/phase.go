@@ -295,7 +295,7 @@ func Odd(ph *run.Phase) []string {
 	for _, n := range []struct {
 		n    uint64
 		noun string
-	}{{ph.Reconnects, "reconnect"}, {ph.LateReplies, "late answer"}, {ph.Foreign, "foreign value"}, {ph.Misplaced, "value of another key"}, {ph.AnotherRun, "value of another run"}, {ph.Stalls, "stall"}} {
+	}{{ph.Reconnects, "reconnect"}, {ph.LateReplies, "late answer"}, {ph.Foreign, "foreign value"}, {ph.Misplaced, "value of another key"}, {ph.AnotherRun, "value of another run"}, {ph.Generator.Unasked.Alone + ph.Generator.Unasked.Behind, "unasked answer"}, {ph.Stalls, "stall"}} {
 		if n.n > 0 {
 			odd = append(odd, quantity.Count(n.n, n.noun))
 		}

@@ -93,7 +93,7 @@ func (*codec) Aside(b []byte) (int, error) {
 		}
 		return 0, err
 	default:
-		return 0, fmt.Errorf("postgres: a message %q that answers nothing", kind)
+		return 0, fmt.Errorf("postgres: %w: a message %q", driver.ErrUnasked, kind)
 	}
 }
 

@@ -136,7 +136,7 @@ func TestEndedByTheServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(notice), n)
 	_, err = c.Aside([]byte("HTTP/1.1"))
-	require.ErrorContains(t, err, "answers nothing")
+	require.ErrorIs(t, err, driver.ErrUnasked)
 }
 
 func TestStrangeBytesAreErrors(t *testing.T) {

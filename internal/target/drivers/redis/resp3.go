@@ -39,7 +39,7 @@ func (c *codec3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, er
 // Aside implements driver.Aside: it takes a push message.
 func (*codec3) Aside(b []byte) (int, error) {
 	if b[0] != '>' {
-		return 0, fmt.Errorf("a reply that no request asked for: got %s", quote(b))
+		return 0, fmt.Errorf("%w: got %s", driver.ErrUnasked, quote(b))
 	}
 	return skip(b)
 }

@@ -127,16 +127,17 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	}
 	err := c.exchange(ctx, w, req)
 	switch {
+	case err == driver.ErrUnasked:
 	case err != nil && (ctx.Err() != nil || timedOut(err)):
 		return context.DeadlineExceeded
 	case err != nil:
 		return err
 	}
 	c.judge(w, reply)
-	if c.response.ConnectionClose() {
-		_ = c.Close() // the server will close it
+	if err != nil || c.response.ConnectionClose() {
+		_ = c.Close() // the server will close it, or what comes next answers nothing
 	}
-	return nil
+	return err
 }
 
 // timedOut reports whether a deadline has ended a read or a write. fasthttp's error for that is not a net.Error.
@@ -195,7 +196,7 @@ func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) 
 		return err
 	}
 	if c.in.Buffered() > 0 {
-		return errors.New("bytes after the response, which answer nothing")
+		return driver.ErrUnasked
 	}
 	if c.in != c.usual {
 		c.in = c.usual
