@@ -228,7 +228,7 @@ func (s *testSuites) experiment(x *run.Experiment) {
 		r := &x.Runs[i]
 		c, is, text := suite.add(x.Plan+"."+r.Variant, fmt.Sprintf("repetition %d", r.Repetition)), r.Verdict, quantity.Plain(strings.Join(r.Verdict.Reasons, "; "))
 		c.Time = seconds(r.Seconds)
-		switch counts := x.Gate == nil || slices.ContainsFunc(is.Codes, reason.Code.Counts); {
+		switch counts := x.Gate == nil || is.Miscounted(); {
 		case is.Completeness != run.Complete && is.Completeness != run.Capped && r.Stopped != run.StopCap:
 			c.Error = &problem{string(is.Completeness), text}
 		case r.ExitCode == exit.Invalid && counts:

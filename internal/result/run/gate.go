@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
-	"github.com/loadgen/loadgen/internal/base/reason"
 )
 
 // Gate is what an experiment's gate decided: whether a variant is worse than the baseline, by pairs of runs.
@@ -48,7 +47,7 @@ func (x *Experiment) Decide() {
 		switch {
 		case r.Verdict.Assertions == Fail:
 			codes = append(codes, exit.Assert)
-		case r.Verdict.Validity == Invalid && slices.ContainsFunc(r.Verdict.Codes, reason.Code.Counts):
+		case r.Verdict.Miscounted():
 			codes = append(codes, exit.Invalid)
 		}
 	}

@@ -189,6 +189,11 @@ func (r *Run) judge() {
 	r.ExitCode = exitCode(v, r.Strict)
 }
 
+// Miscounted says whether figures are INVALID for doubts about counts or values, and not only about times.
+func (v *Verdict) Miscounted() bool {
+	return v.Validity == Invalid && slices.ContainsFunc(v.Codes, reason.Code.Counts)
+}
+
 // add appends a reason.
 func (v *Verdict) add(why reason.Why) {
 	v.Reasons, v.Codes = append(v.Reasons, why.Text), append(v.Codes, why.Code)

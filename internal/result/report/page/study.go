@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
@@ -104,7 +103,7 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	v.Question = "Is it different from the baseline?"
 	if x.Gate != nil {
 		v.Question = "Is it worse than the baseline?"
-		if v.Class == "invalid" && x.Verdict.Completeness == run.Complete && x.ExitCode != exit.Invalid { // doubts about time
+		if v.Class == "invalid" && x.Verdict.Completeness == run.Complete && !slices.ContainsFunc(x.Runs, func(r run.ExperimentRun) bool { return r.Verdict.Miscounted() }) { // doubts about time
 			v.Class, v.Word = "suspect", "The gate, yes"
 		}
 		v.Answer, v.Effects = x.Gate.Text, append(tables.JoinAlike(x.Gate.Why), v.Effects...)
