@@ -133,7 +133,7 @@ func (r *Run) Why(steps ...string) (why reason.Why) {
 		return whyNull(r.Environment.Nulls, r.Environment.NullCodes, steps[1:])
 	case len(steps) > 1 && steps[0] == "phase":
 		if p := r.Phase[steps[1]]; p != nil {
-			return whyNull(p.Nulls, p.NullCodes, steps[2:])
+			return p.Why(steps[2:]...)
 		}
 		text := fmt.Sprintf("phase %s has not run", steps[1])
 		if is := r.Verdict.Completeness; is != Complete && is != Degraded { // a run in progress may lack phases
@@ -143,6 +143,9 @@ func (r *Run) Why(steps ...string) (why reason.Why) {
 	}
 	return reason.Why{}
 }
+
+// Why says why a number of the phase, or an object that contains it, is null.
+func (p *Phase) Why(steps ...string) reason.Why { return whyNull(p.Nulls, p.NullCodes, steps) }
 
 // whyNull looks up the path in nulls, then the objects that contain it.
 func whyNull(nulls map[string]string, codes map[string]reason.Code, steps []string) (why reason.Why) {

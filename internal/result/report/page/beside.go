@@ -35,13 +35,13 @@ func observedViews(ph *run.Phase) (all []observedView) {
 		for _, field := range slices.Sorted(maps.Keys(ph.Observe[name])) {
 			f := ph.Observe[name][field]
 			if f.Last == nil {
-				missing = append(missing, tables.Missed{Place: field, Reason: whyNull(ph, "observe."+name+"."+field+".last")})
+				missing = append(missing, tables.Missed{Place: field, Reason: ph.Why("observe", name, field, "last").Text})
 				continue
 			}
 			row := latencyView{Name: field}
 			for i, value := range []*float64{f.Before, f.After, f.Delta, f.Rate, f.Min, f.Mean, f.Max} {
-				path := strings.Join([]string{"observe", name, field, [...]string{"before", "after", "delta", "rate", "min", "mean", "max"}[i]}, ".")
-				c := tables.Cell{Text: "–", Reason: whyNull(ph, path)}
+				is := [...]string{"before", "after", "delta", "rate", "min", "mean", "max"}[i]
+				c := tables.Cell{Text: "–", Reason: ph.Why("observe", name, field, is).Text}
 				if i == 3 && !f.Counter {
 					c = tables.Cell{} // growth is meaningless for a figure that goes up and down
 				} else if value != nil {
@@ -62,17 +62,6 @@ func observedViews(ph *run.Phase) (all []observedView) {
 		all = append(all, v)
 	}
 	return all
-}
-
-// whyNull says why a number of a phase, or an object that contains it, is null.
-func whyNull(ph *run.Phase, path string) string {
-	for path != "" {
-		if why, ok := ph.Nulls[path]; ok {
-			return why
-		}
-		path = path[:max(strings.LastIndex(path, "."), 0)]
-	}
-	return ""
 }
 
 // observedText formats a figure of a field; seconds per second become a share of the time.
