@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/loadgen/loadgen/internal/plan/trace"
-	"github.com/loadgen/loadgen/internal/target/capture"
 )
 
 // replayOf returns loadgen's client that replays a trace of the gets which loadgen otherwise draws from a dataset.
@@ -43,7 +42,7 @@ func writeGets(path string, ops int64) error {
 	w, err := trace.NewWriter(file, trace.Header{Names: []string{"get"}, Clients: sessions})
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := int64(0); i < ops && err == nil; i++ {
-		err = w.Write(i, uint32(i%sessions), 0, capture.AppendCommand(nil, "GET", fmt.Sprintf("key:%012d", random.IntN(keys))))
+		err = w.Write(i, uint32(i%sessions), 0, fmt.Appendf(nil, "*2\r\n$3\r\nGET\r\n$16\r\nkey:%012d\r\n", random.IntN(keys)))
 	}
 	if err == nil {
 		err = w.Close()

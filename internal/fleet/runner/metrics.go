@@ -3,10 +3,11 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/load/worker"
-	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/push"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -35,7 +36,7 @@ func (c *Config) serve(j job, workers *Fleet) (*metrics, error) {
 	}
 	if c.Push != nil {
 		m.push = push.Start(c.Push, collector.Registry(), func(note string) {
-			fmt.Fprintf(c.Words, "loadgen: remote write: %s\n", dialect.Printable(note))
+			fmt.Fprintf(c.Words, "loadgen: remote write: %s\n", quantity.Plain(strings.Join(strings.Fields(note), " ")))
 		})
 	}
 	return m, nil
