@@ -77,7 +77,7 @@ func (b *bench) report(c *cell, ops int64, field []*entrant) {
 	if b.o.against != "" {
 		fmt.Fprintf(b.w, "  CPU per op beside that of the other build: %s\n", within(ratios(lg, field[1], cpu)))
 	}
-	if c.adapter() {
+	if c.driver() != c.server {
 		var hops, shares []float64
 		for _, f := range lg.rounds {
 			hops, shares = append(hops, f.hop), append(shares, f.hop/f.cpu)
@@ -122,7 +122,7 @@ func ratios(a, b *entrant, figure func(figures) float64) []float64 {
 }
 
 func (e *entrant) hitsText(c *cell) string {
-	if c.op != "get" || c.adapter() { // which does not say
+	if c.op != "get" || c.driver() != c.server { // an adapter does not say
 		return ""
 	}
 	return fmt.Sprintf("%.2f %%", 100*slices.Min(e.of(func(f figures) float64 { return f.hits })))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -33,7 +32,7 @@ type Finding struct {
 	Remedy string // what to do then
 }
 
-// Report is what the checks have found, in their order. It ends with the first check that lost its connection or ran out of time.
+// Report is what the checks have found, in their order. It ends with the first check that found nobody there or ran out of time.
 type Report struct {
 	Findings []Finding
 	P50, P99 time.Duration // of a PING, which is the floor of any load's latency; 0 if a check has failed
@@ -89,9 +88,10 @@ func Check(ctx context.Context, dial func(context.Context) (net.Conn, error), pr
 }
 
 func (c *checker) checks() []check {
+	ping := []string{"PING", "+PONG\r\n", "$4\r\nPONG\r\n"}
 	all := []check{
-		{"answers PING", "answer +PONG", c.says("PING", "+PONG\r\n", "$4\r\nPONG\r\n")},
-		{"an unknown command is an error", "answer -ERR and a text to a command that you do not know, and read on", c.unknown},
+		{"answers PING", "answer +PONG", c.says(ping)},
+		{"an unknown command is an error", "answer -ERR and a text to a command that you do not know, and read on", c.says([]string{"LOADGEN.UNKNOWN", "-"}, ping)},
 	}
 	store := behaviour.Checks(behaviour.Rules{MaxKey: 250}, c.key)
 	for _, k := range store {
@@ -105,7 +105,7 @@ func (c *checker) checks() []check {
 			})
 		}},
 		check{"connections do not share state", "let each connection have its own buffers and its own client", func() error { return c.apart(nil) }},
-		check{"INFO is answered", `answer a bulk string of lines NAME:VALUE, or -ERR`, c.says("INFO", "$", "-")},
+		check{"INFO is answered", `answer a bulk string of lines NAME:VALUE, or -ERR`, c.says([]string{"INFO", "$", "-"})},
 	)
 }
 
@@ -124,10 +124,10 @@ func (c *checker) over(f func(*behaviour.Conn) error) error {
 	return f(&behaviour.Conn{Conn: conn, Codec: resp2{codec}})
 }
 
-// lost reports whether a connection was lost, or was silent for too long.
+// lost reports whether a server cannot be reached any more, or was silent for too long.
 func lost(err error) bool {
 	var network *net.OpError
-	return errors.Is(err, io.EOF) || errors.As(err, &network)
+	return errors.As(err, &network) && (network.Op == "dial" || network.Timeout())
 }
 
 // resp2 refuses RESP3.
@@ -164,7 +164,7 @@ func say(l *behaviour.Conn, command string) ([]byte, error) {
 			return 0, nil
 		}
 		if size == len("\r\n") {
-			return 0, fmt.Errorf("the reply to %s begins with an empty line", command)
+			return 0, errors.New("the reply begins with an empty line")
 		}
 		if n, err := strconv.ParseUint(string(b[1:size-2]), 10, 32); b[0] == '$' && err == nil {
 			size += int(n) + len("\r\n")
@@ -176,33 +176,22 @@ func say(l *behaviour.Conn, command string) ([]byte, error) {
 	})
 }
 
-// says is a check that the reply to a command begins in one of the given ways.
-func (c *checker) says(command string, begins ...string) func() error {
+// says is a check of replies on one connection: each list is a command, and in which ways its reply may begin.
+func (c *checker) says(lists ...[]string) func() error {
 	return func() error {
 		return c.over(func(l *behaviour.Conn) error {
-			raw, err := say(l, command)
-			if err == nil && !slices.ContainsFunc(begins, func(s string) bool { return bytes.HasPrefix(raw, []byte(s)) }) {
-				err = fmt.Errorf("the reply is %.40q", raw)
+			for _, list := range lists {
+				raw, err := say(l, list[0])
+				if err == nil && !slices.ContainsFunc(list[1:], func(s string) bool { return bytes.HasPrefix(raw, []byte(s)) }) {
+					err = fmt.Errorf("the reply is %.40q", raw)
+				}
+				if err != nil {
+					return fmt.Errorf("%s: %w", list[0], err)
+				}
 			}
-			return err
+			return nil
 		})
 	}
-}
-
-func (c *checker) unknown() error {
-	return c.over(func(l *behaviour.Conn) error {
-		raw, err := say(l, "LOADGEN.UNKNOWN")
-		if err == nil && raw[0] != '-' {
-			err = fmt.Errorf("the reply is %.40q", raw)
-		}
-		if err == nil {
-			_, err = say(l, "PING")
-		}
-		if lost(err) && c.ctx.Err() == nil {
-			return fmt.Errorf("it costs the connection: %v", err)
-		}
-		return err
-	})
 }
 
 // key returns a key of the check's own, which will be deleted.
