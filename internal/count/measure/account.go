@@ -94,6 +94,10 @@ func (a *accounted) add(o *Op) {
 		sum(o.Kinds[i].Service.Print())
 		sum(o.Kinds[i].Response.Print())
 	}
+	weight = firstCheck
+	for _, n := range o.checks() {
+		sum(n)
+	}
 	for i, step := range o.Steps {
 		if !step.empty() {
 			a.print += weightOf(uint64(firstStep+i)) * step.print()
@@ -108,6 +112,7 @@ func (a *accounted) add(o *Op) {
 const (
 	firstSplit = 1<<10 - 2
 	firstKind  = 1 << 10
+	firstCheck = 1<<10 + 1<<9
 	firstStep  = 1 << 11
 )
 

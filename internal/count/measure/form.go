@@ -551,8 +551,8 @@ func (f *form) op(o *Op) {
 	f.last(kinds, "kinds", kinds == len(o.kinds()))
 	f.outcomes(&o.Bins)
 	f.outcomes(&o.Turns)
-	rare := f.set(3, 3, "kinds of what few ops have", func(i int) bool {
-		return i == 0 && !o.Keys.empty() || i == 1 && o.Growth.Ended() > 0 || i == 2 && !o.Split.empty()
+	rare := f.set(4, 4, "kinds of what few ops have", func(i int) bool {
+		return i == 0 && !o.Keys.empty() || i == 1 && o.Growth.Ended() > 0 || i == 2 && !o.Split.empty() || i == 3 && len(o.checks()) > 0
 	})
 	if rare&1 != 0 {
 		f.ledger(&o.Keys.Due, &o.Keys.Outcomes, &o.Keys.InFlight)
@@ -570,6 +570,16 @@ func (f *form) op(o *Op) {
 		f.hist(&o.Split.Sync)
 		if o.Split.empty() {
 			f.Fail("parts of service times that are written, but empty")
+		}
+	}
+	if rare&8 != 0 {
+		n := f.few(len(o.checks()), driver.MaxChecks, "checks")
+		lengthen(&o.Checks, n)
+		for i := range n {
+			f.uint(&o.Checks[i])
+		}
+		if n == 0 || len(o.checks()) != n {
+			f.Fail("%d checks, the last of which never failed", n)
 		}
 	}
 }

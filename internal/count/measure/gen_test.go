@@ -91,6 +91,7 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 			grow(t, &s)
 			if s.Outcome == driver.OK && n%2 == 0 {
 				t.Split(s.Verb, s.End-s.Start, (s.End-s.Start)/3)
+				t.FailCheck(s.Verb, 1+int(s.Kind))
 			}
 		}}
 	case 8:

@@ -4,9 +4,9 @@ package measure
 // need more memory than a machine has. It is enough for 2,300 histograms that reach up to the largest value.
 const mostHeld = 128 << 20
 
-// Sizes, in bytes. opBytes excludes the buckets of an Op's histograms, its acks, kinds, split, bins, growth and steps.
+// Sizes, in bytes. opBytes excludes the buckets of an Op's histograms, its acks, kinds, split, bins, growth, steps and checks.
 const (
-	opBytes       = 1408
+	opBytes       = 1432
 	binsBytes     = 8 + 8*NumBins
 	requestsBytes = 64
 )
@@ -41,6 +41,7 @@ func (o *Op) held() int {
 	for i := range kinds {
 		n += kinds[i].Service.Bytes() + kinds[i].Response.Bytes()
 	}
+	n += 8 * len(o.Checks)
 	if o.Split != nil {
 		n += o.Split.Write.Bytes() + o.Split.Sync.Bytes()
 	}

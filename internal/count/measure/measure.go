@@ -94,6 +94,7 @@ type Op struct {
 	Split    *Split                    // nil unless the driver measures how long ops wait for durability
 	Kinds    []Kind                    // by the kind that the op's program set, less 1; Service and Response include them
 	Steps    []*Op                     // of a scenario: the ops of each step, by step number
+	Checks   []uint64                  // of replies: how many failed each check of the plan, up to the last that failed
 }
 
 // Kind holds the latencies of ops that their program sorts together, such as gets that another store had to answer.
@@ -167,6 +168,13 @@ func (t *Totals) AddDueN(v driver.Verb, n uint64) { t.of(v).Due += n }
 
 // Shed counts n ops that were due but will never start. AddDue has counted them as due.
 func (t *Totals) Shed(v driver.Verb, n uint64) { t.of(v).Outcomes[driver.Shed] += n }
+
+// FailCheck counts a reply that failed check k ≥ 1.
+func (t *Totals) FailCheck(v driver.Verb, k int) {
+	o := t.of(v)
+	lengthen(&o.Checks, k)
+	o.Checks[k-1]++
+}
 
 // AddBytes counts bytes received and sent for a verb.
 func (t *Totals) AddBytes(v driver.Verb, in, out int) {

@@ -105,12 +105,21 @@ func (o *Op) kinds() []Kind {
 	return o.Kinds[:n]
 }
 
+// checks returns the checks up to the last that failed.
+func (o *Op) checks() []uint64 {
+	n := len(o.Checks)
+	for n > 0 && o.Checks[n-1] == 0 {
+		n--
+	}
+	return o.Checks[:n]
+}
+
 // empty says whether nothing was counted.
 func (o *Op) empty() bool { return o == nil || o.In|o.Out == 0 && o.idle() }
 
 // idle says whether o, which is not nil, counted nothing but bytes.
 func (o *Op) idle() bool {
-	if o.Ledger() != (Ledger{}) || o.Causes != [len(o.Causes)]uint64{} || len(o.acks()) > 0 || len(o.kinds()) > 0 {
+	if o.Ledger() != (Ledger{}) || o.Causes != [len(o.Causes)]uint64{} || len(o.acks()) > 0 || len(o.kinds()) > 0 || len(o.checks()) > 0 {
 		return false
 	}
 	if slices.ContainsFunc(o.Steps, func(step *Op) bool { return !step.empty() }) {
@@ -167,6 +176,10 @@ func (o *Op) merge(from *Op) {
 		s := o.splits()
 		s.Write.Merge(&from.Split.Write)
 		s.Sync.Merge(&from.Split.Sync)
+	}
+	lengthen(&o.Checks, len(from.checks()))
+	for i, n := range from.checks() {
+		o.Checks[i] += n
 	}
 	mergeBins(&o.Bins, &from.Bins)
 	mergeBins(&o.Turns, &from.Turns)
@@ -266,4 +279,5 @@ func (o *Op) reset() {
 	o.Due, o.InFlight, o.In, o.Out = 0, 0, 0, 0
 	clear(o.Outcomes[:])
 	clear(o.Causes[:])
+	clear(o.Checks)
 }
