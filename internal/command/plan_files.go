@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/keyfile"
 	"github.com/loadgen/loadgen/internal/plan/rowfile"
 	"github.com/loadgen/loadgen/internal/plan/trace"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -106,8 +109,16 @@ func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, erro
 // keys reads a file's keys.
 func (n *namedFiles) keys(path, form, field string) (plan.EntryFacts, error) {
 	f := n.once(path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
-		if form == keyfile.Vegeta {
+		switch form {
+		case keyfile.Vegeta:
 			return n.targets(path, r, length)
+		case keyfile.RowForm:
+			is, err := keyfile.ReadRows(r)
+			if err != nil {
+				return finding{err: err}
+			}
+			facts := plan.EntryFacts{SHA256: is.SHA256, Length: length, Count: int64(len(is.Table)), Bytes: length, Columns: is.Columns}
+			return finding{sum: is.SHA256, says: fmt.Sprintf("%d rows: %s", facts.Count, dialect.Printable(strings.Join(is.Columns, ", "))), facts: facts}
 		}
 		is, err := keyfile.Check(r, keyfile.Source{Form: form, Field: field})
 		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: entryFacts(is, length), err: err}
@@ -134,6 +145,19 @@ func (n *namedFiles) targets(file string, r io.Reader, length int64) finding {
 	facts := entryFacts(is.Facts, length)
 	facts.Server, facts.Line = is.Server, is.Line
 	return finding{sum: is.SHA256, says: says, facts: facts}
+}
+
+// content reads a file that becomes part of the plan.
+func (n *namedFiles) content(path string) ([]byte, error) {
+	f := n.once(path, []string{"content"}, func(r io.Reader, length int64) finding {
+		data, err := io.ReadAll(io.LimitReader(r, plan.MostContent+1))
+		if len(data) > plan.MostContent {
+			err = fmt.Errorf("%s has %d bytes: a file of a request may have %v", path, length, driver.Size(plan.MostContent))
+		}
+		return finding{sum: fmt.Sprintf("%x", sha256.Sum256(data)), says: fmt.Sprintf("%d bytes, in the plan itself", length), facts: data, err: err}
+	})
+	data, _ := f.facts.([]byte)
+	return data, f.err
 }
 
 // entryFacts are the results for a file of the given length.

@@ -243,7 +243,7 @@ func (t *planText) variants(all *runner.Trial) hcl.Diagnostics {
 
 // resolve resolves the plan once, asserts included.
 func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
-	vars.Trace, vars.Keys, vars.Values = t.named.trace, t.named.keys, t.named.values
+	vars.Trace, vars.Keys, vars.Values, vars.Content = t.named.trace, t.named.keys, t.named.values, t.named.content
 	resolved, diags := t.file.Resolve(vars)
 	draft := t.file.Draft()
 	if draft == nil {

@@ -41,7 +41,7 @@ func arguments(m *module) []string {
 		}
 	}
 	page := m.page(plansPage)
-	everywhere := page + m.page("docs/web.md") + m.page("docs/databases.md") // whose drivers have pages of their own
+	everywhere := page + m.page("docs/web.md") + m.page("docs/http.md") + m.page("docs/databases.md") // whose drivers have pages of their own
 	var found []string
 	for w := range words {
 		if !regexp.MustCompile("(?m)(`|^ +)" + w + `\b`).MatchString(everywhere) {

@@ -22,6 +22,7 @@ var dependencies = []string{
 	"github.com/spf13/cobra",                  // subcommands, help, completion
 	"github.com/spf13/pflag",                  // the flags of cobra
 	"github.com/stretchr/testify",             // require, in tests
+	"github.com/tidwall/gjson",                // values at a path of a JSON body, without decoding the body
 	"github.com/zclconf/go-cty",               // the values of HCL
 	"github.com/tsenart/vegeta/v12",           // vegeta's targets in JSON, and its results
 	"github.com/valyala/fasthttp",             // responses of HTTP/1.1 without allocations, in driver web

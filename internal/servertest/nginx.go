@@ -21,6 +21,19 @@ type WebServer struct {
 // if that is 0. It speaks TLS if it is given a certificate. It is killed at the end of the test.
 func Nginx(t testing.TB, requests int, shows *Certificate, also ...string) *WebServer {
 	t.Helper()
+	return startNginx(t, requests, shows, `location / { dav_methods PUT DELETE; create_full_put_path on; }
+		location /elsewhere { return 302 /here; }
+		location = /stub_status { stub_status; access_log off; }`, "127.0.0.1:1", also...)
+}
+
+// Proxy starts an nginx that speaks TLS and HTTP/1.1 or 2, and passes requests on to a server behind it.
+func Proxy(t testing.TB, behind string, shows *Certificate) *WebServer {
+	t.Helper()
+	return startNginx(t, 0, shows, `location / { proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; }`, behind, "http2")
+}
+
+func startNginx(t testing.TB, requests int, shows *Certificate, locations, behind string, also ...string) *WebServer {
+	t.Helper()
 	exe, dir := program(t, "nginx", "nginx"), t.TempDir()
 	w := &WebServer{local(t), filepath.Join(dir, "access.log")}
 	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
@@ -48,15 +61,14 @@ http {
 	access_log %[2]s counted;
 	keepalive_requests %[3]d;
 	client_max_body_size 16m;
+	upstream behind { server %[6]s; keepalive 64; }
 	server {
 		listen %[4]s;
 		root %[1]s/data;
-		location / { dav_methods PUT DELETE; create_full_put_path on; }
-		location /elsewhere { return 302 /here; }
-		location = /stub_status { stub_status; access_log off; }
+		%[5]s
 	}
 }
-`, dir, w.log, requests, listen)
+`, dir, w.log, requests, listen, locations, behind)
 	var secure *tls.Config
 	if shows != nil {
 		secure = &tls.Config{InsecureSkipVerify: true} // it only talks to the server under test

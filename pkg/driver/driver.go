@@ -85,6 +85,7 @@ type Request struct {
 	Target   int    // index into the phase's targets; the phase's own target comes first
 	Endpoint int    // index into the target's endpoints
 	Verb     Verb   //
+	Tag      uint8  // the program's own; the event that ends the request returns it
 	Stream   uint32 // the stream that issued the op
 	N        uint64 // the op's number within the stream
 	Index    uint64 // the key's index in the key space or the session's pool
@@ -94,7 +95,7 @@ type Request struct {
 	ID       uint32 // for a Tagged codec: unique among the connection's outstanding requests
 	Batch    []Item // all keys, if there are several; ignore Key and Value then. Valid until the op is settled
 	Token    uint64 // a put replaces only the value whose reply had this token; 0 for any value
-	Tag      uint8  // the program's own; the event that ends the request returns it
+	Bag      *Bag   // what the op's scenario remembers; nil if the op is no step of one. Valid until the op is settled
 	Owed     int    // set by an [Owing] codec: bytes of the request that AppendOwed will append
 }
 
@@ -107,13 +108,14 @@ type Item struct {
 
 // Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.
 type Reply struct {
-	Outcome Outcome // OK, Miss, Conflict or Error; QuorumFailed if the endpoint asked replicas itself, and too few answered
-	Acks    uint8   // number of replicas behind the answer, if the endpoint asked them itself; 0 if unknown
-	Value   []byte  // of a get that is OK; valid until the next read into the same buffer
-	Message []byte  // the endpoint's message if Outcome is Error or QuorumFailed; same lifetime
-	Token   uint64  // the value's token, for a put that replaces only this value; 0 for none
-	Code    uint16  // the protocol's status, such as HTTP's, for op samples; 0 for none
-	Aside   int     // bytes of the reply that Aside has taken
+	Outcome Outcome   // OK, Miss, Conflict or Error; QuorumFailed if the endpoint asked replicas itself, and too few answered
+	Acks    uint8     // number of replicas behind the answer, if the endpoint asked them itself; 0 if unknown
+	Code    uint16    // the protocol's status, such as HTTP's, for op samples; 0 for none
+	Value   []byte    // of a get that is OK; valid until the next read into the same buffer
+	Message []byte    // the endpoint's message if Outcome is Error or QuorumFailed; same lifetime
+	Token   uint64    // the value's token, for a put that replaces only this value; 0 for none
+	Found   *Findings // what the plan's form looked for; nil if it was nothing. Same lifetime as Value, but for texts, which stay
+	Aside   int       // bytes of the reply that Aside has taken
 }
 
 // Driver describes one protocol.

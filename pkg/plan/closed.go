@@ -73,7 +73,7 @@ func (v *validator) closed(ph *Phase, at part) {
 	case c.Trace != nil && c.Trace.Loop:
 		v.fault(at.where+": a trace that begins again, and neither iterations nor duration", `Write duration = "30s", or iterations = 1000 for each session, or leave loop out.`,
 			at.path+".trace.loop", at.path)
-	case c.Trace == nil && d != nil && d.Keys.Pick != sequencePick:
+	case c.Trace == nil && d != nil && d.Keys.Pick != sequencePick && !d.Rows.Once():
 		v.fault(at.where+": neither iterations nor duration", `Write iterations = 1000, for each session, or duration = "30s".`,
 			at.path, at.path+".iterations", at.path+".duration", "dataset."+d.Name+".keys.pick")
 	}

@@ -1,7 +1,11 @@
 package plan
 
 import (
+	"cmp"
+	"encoding/base64"
 	"fmt"
+	"mime"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,9 +15,11 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
 // driverConfig decodes the attributes and blocks that belong to the driver into the target's Config.
@@ -113,6 +119,19 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 			return cty.NilVal, false
 		}
 		return cty.NumberIntVal(n), true
+	case reflect.TypeFor[form.JSON]():
+		if v.Type() == cty.String {
+			b.r.Fault(a.Expr.Range(), fmt.Sprintf("%s: json: %s", b.Where, dialect.Describe(v)), "Write json = { … }, or a list; text goes into body.")
+			return cty.NilVal, false
+		}
+		text, err := ctyjson.SimpleJSONValue{Value: v}.MarshalJSON()
+		if err != nil {
+			b.Bad("config."+a.Name, err.Error(), "Write other values.")
+			return cty.NilVal, false
+		}
+		return cty.StringVal(string(text)), true
+	case reflect.TypeFor[form.File]():
+		return b.content(a.Name, v)
 	case reflect.TypeFor[time.Duration]():
 		if v.Type() != cty.String {
 			b.r.Fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", b.Where, a.Name, dialect.Describe(v)), dialect.WriteDuration)
@@ -126,6 +145,26 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 		return cty.NumberIntVal(int64(d)), true
 	}
 	return v, true
+}
+
+// content reads a file for an attribute of the driver's.
+func (b *block) content(name string, v cty.Value) (cty.Value, bool) {
+	if v.Type() != cty.String {
+		b.Bad("config."+name, dialect.Describe(v), `Write the path of a file: file = "photo.png".`)
+		return cty.NilVal, false
+	}
+	var data []byte
+	if b.r.content != nil {
+		var err error
+		if data, err = b.r.content(v.AsString()); err != nil {
+			b.Bad("config."+name, err.Error(), "")
+			return cty.NilVal, false
+		}
+	}
+	kind := cmp.Or(mime.TypeByExtension(filepath.Ext(v.AsString())), "application/octet-stream")
+	return cty.ObjectVal(map[string]cty.Value{
+		"path": v, "type": cty.StringVal(kind), "data": cty.StringVal(base64.StdEncoding.EncodeToString(data)),
+	}), true
 }
 
 // fieldTypes returns a struct's field types by HCL name, with pointers and slices stripped.

@@ -16,6 +16,7 @@ type Dataset struct {
 	Name   string `json:"name"`
 	Keys   Keys   `json:"keys"`
 	Values Values `json:"values"`
+	Rows   *Rows  `json:"rows,omitempty"` // nil if scenarios take none
 }
 
 // Keys is a key space and how keys are picked from it.
@@ -46,7 +47,10 @@ func (k *Keys) PerSession() bool { return k.Scope == ownKeys }
 func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: uniformPick, Scope: sharedKeys, Format: "key:%012d"}, Values: Values{Fill: "text"}}
 	b := r.block(body, "dataset."+d.Name, "dataset "+dialect.Quote(d.Name))
-	b.Expect(nil, []string{"keys", "values"})
+	b.Expect(nil, []string{"keys", "values", "rows"})
+	if rows := b.inner("rows"); rows != nil {
+		d.Rows, d.Keys.Count, d.Values.Size = rows.rows(), 1, 16 // unless the plan has keys and values besides
+	}
 	if keys := b.inner("keys"); keys != nil {
 		keys.Expect([]string{"pick", "count", "scope", "writers", "format", "file", "form", "field"}, nil)
 		keys.Text("scope", &d.Keys.Scope)
@@ -57,12 +61,12 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 			keys.made(&d.Keys)
 		}
 		keys.pick(&d.Keys)
-	} else {
+	} else if d.Rows == nil {
 		b.missing("keys", "keys { count = 1000 }")
 	}
 	if values := b.inner("values"); values != nil {
 		values.values(&d.Values)
-	} else {
+	} else if d.Rows == nil {
 		b.missing("values", `values { size = "200B" }`)
 	}
 	return d
@@ -90,6 +94,9 @@ func (v *validator) dataset(d *Dataset) {
 		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, dialect.Quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
 	}
 	v.values(values, &d.Values)
+	if d.Rows != nil {
+		v.rows(at.in("rows"), d.Rows)
+	}
 }
 
 // maxTTL is the longest TTL that all protocols accept: memcached takes a larger number for a date.

@@ -35,6 +35,9 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 	}
 	for _, ph := range p.Phases {
 		ph.Behind = p.behind(ph)
+		if d := p.Dataset(ph.Dataset); len(ph.Scenarios) == 0 && (len(ph.SetupSteps) > 0 || d != nil && d.Rows != nil) && !ph.walks() && ph.Trace() == nil {
+			ph.scenic() // what a session keeps, its scenarios take
+		}
 		for _, x := range p.uses(ph) {
 			if _, written := places["dataset."+x.data.Name+".values.checked"]; (x.target.Replication != nil || ph.compares()) && !written {
 				x.data.Values.Checked = true

@@ -58,6 +58,8 @@ type EntryFacts struct {
 	Least   int   // bytes of the smallest entry
 	Largest int   // bytes of the largest entry
 
+	Columns []string // of rows, by name
+
 	Server string // as in an [EntryFile]
 	Line   int64  // as in an [EntryFile]
 }

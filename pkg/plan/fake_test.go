@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,6 +188,8 @@ func (fakeInformant) ParseFigures([]byte) (map[string]string, int, error) {
 type fakeForm struct {
 	Request fakeRequest `hcl:"request,block" json:"request"`
 	Expect  *fakeExpect `hcl:"expect,block" json:"expect"`
+
+	Capture map[string]string `hcl:"capture,optional" json:"capture,omitempty"`
 }
 
 type fakeRequest struct {
@@ -213,8 +217,9 @@ func (fakeWire) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("words[%d] is %q: %w", i, text, err))
 		}
-		w.Stores, w.Keyed, w.Fields = w.Stores || t.Stores(), w.Keyed || t.Count(form.Key) > 0, t.Fields(w.Fields)
+		w.Take(t)
 	}
+	w.Captures = slices.Sorted(maps.Keys(f.Words.(*fakeForm).Capture))
 	return w, errors.Join(errs...)
 }
 

@@ -23,7 +23,11 @@ type Op struct {
 	Reads   bool   `json:"-"` // its requests only read; it follows from Form, as the next two do
 	Command string `json:"-"` // the command that its requests are; "" if its driver names none
 
-	misses bool // they can end as misses
+	Checks []string `json:"-"` // of replies, by name
+
+	notes    []string // what its requests take from their scenario
+	captures []string // what its replies leave there
+	misses   bool     // they can end as misses
 }
 
 // Words returns the names of the verbs in the plan.
@@ -35,6 +39,16 @@ func (p *Plan) Words() driver.Words {
 		}
 	}
 	return driver.NewWords(own)
+}
+
+// Checks returns the names of the checks of the replies to a phase's op, in the order in which they are counted.
+func (p *Plan) Checks(ph *Phase, op string) []string {
+	for _, name := range ph.Targets() {
+		if t := p.Target(name); t != nil && t.Op(op) != nil {
+			return t.Op(op).Checks
+		}
+	}
+	return nil
 }
 
 // Forms returns the target's ops that the plan defines, with their verbs in words.
@@ -165,6 +179,7 @@ func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 		v.fault(fmt.Sprintf("%s: stores = %t of a form that says otherwise", at.where, o.Stores), "Write what the form does.", at.path)
 	}
 	o.Reads, o.Command, o.misses = w.Reads, w.Command, slices.Contains(w.Outcomes, driver.Miss)
+	o.Checks, o.notes, o.captures = w.Checks, w.Notes, w.Captures
 	verb, _ := everyStores(o.Name)
 	switch store := !verbFor(o.Name).Own(); {
 	case store && w.Stores && !verb.Stores():

@@ -13,33 +13,34 @@ import (
 
 // Phase is a load on a target. Exactly one of Closed, Open, Stages, Search, Populate, Clear and Verify is set.
 type Phase struct {
-	Name       string     `json:"name"`
-	Target     string     `json:"target"`
-	Behind     []string   `json:"behind,omitempty"` // targets that other targets of the phase ask: their sources, and remote caches
-	Dataset    string     `json:"dataset"`
-	Ops        []Weight   `json:"ops"`                   // in verb order; for Populate: put, for Clear: delete, for Verify: get; for Scenarios: the sum of their steps
-	Scenarios  []Scenario `json:"scenarios"`             // sessions draw from these instead of Ops; if empty, from Ops
-	Batch      int        `json:"batch"`                 // keys per op of the load
-	Distinct   bool       `json:"distinct,omitempty"`    // no key twice in a batch
-	Setup      []Weight   `json:"setup"`                 // untimed ops before the load: each session takes every key of its pool once; empty for none
-	Closed     *Closed    `json:"closed"`                //
-	Open       *Open      `json:"open"`                  //
-	Stages     *Stages    `json:"stages"`                //
-	Search     *Search    `json:"search"`                //
-	Populate   *Clients   `json:"populate"`              // puts every key of a shared dataset exactly once
-	Clear      *Clients   `json:"clear"`                 // deletes every key of the dataset; built-in nodes are flushed instead
-	Verify     *Clients   `json:"verify,omitempty"`      // reads every key that earlier phases have put and counts acknowledged writes that are lost
-	ExpectLost bool       `json:"expect_lost,omitempty"` // lost writes do not make the verify invalid
-	ExpectHits *float64   `json:"expect_hits"`           // share of gets, 0 to 1; nil for no expectation
-	HitRatio   *float64   `json:"hit_ratio,omitempty"`   // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil for all
-	OnMiss     string     `json:"on_miss,omitempty"`     // PutOnMiss, or "" if nothing follows a get that misses
-	Bound      string     `json:"bound,omitempty"`       // earlier phase; this one's speed is shown as a share of its speed; "" for none
-	MaxBad     float64    `json:"max_bad"`               // share of due ops, 0 to 1
-	Growth     *Growth    `json:"growth,omitempty"`      // nil if latencies are not recorded by ordinal
-	Staleness  bool       `json:"staleness,omitempty"`   // what gets return is compared with the puts that were acknowledged when they began
-	Samples    int        `json:"samples,omitempty"`     // number of single ops kept, drawn at random; 0 for none
-	Stop       *Stop      `json:"stop"`                  // nil if the load goes on however many ops fail
-	Events     []Event    `json:"events,omitempty"`      // events on targets during the load
+	Name       string         `json:"name"`
+	Target     string         `json:"target"`
+	Behind     []string       `json:"behind,omitempty"` // targets that other targets of the phase ask: their sources, and remote caches
+	Dataset    string         `json:"dataset"`
+	Ops        []Weight       `json:"ops"`                   // in verb order; for Populate: put, for Clear: delete, for Verify: get; for Scenarios: the sum of their steps
+	Scenarios  []Scenario     `json:"scenarios"`             // sessions draw from these instead of Ops; if empty, from Ops
+	Batch      int            `json:"batch"`                 // keys per op of the load
+	Distinct   bool           `json:"distinct,omitempty"`    // no key twice in a batch
+	Setup      []Weight       `json:"setup"`                 // untimed ops before the load: each session takes every key of its pool once, or the steps below; empty for none
+	SetupSteps []ScenarioStep `json:"setup_steps,omitempty"` // each session carries them out once, before the load; what they capture lasts
+	Closed     *Closed        `json:"closed"`                //
+	Open       *Open          `json:"open"`                  //
+	Stages     *Stages        `json:"stages"`                //
+	Search     *Search        `json:"search"`                //
+	Populate   *Clients       `json:"populate"`              // puts every key of a shared dataset exactly once
+	Clear      *Clients       `json:"clear"`                 // deletes every key of the dataset; built-in nodes are flushed instead
+	Verify     *Clients       `json:"verify,omitempty"`      // reads every key that earlier phases have put and counts acknowledged writes that are lost
+	ExpectLost bool           `json:"expect_lost,omitempty"` // lost writes do not make the verify invalid
+	ExpectHits *float64       `json:"expect_hits"`           // share of gets, 0 to 1; nil for no expectation
+	HitRatio   *float64       `json:"hit_ratio,omitempty"`   // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil for all
+	OnMiss     string         `json:"on_miss,omitempty"`     // PutOnMiss, or "" if nothing follows a get that misses
+	Bound      string         `json:"bound,omitempty"`       // earlier phase; this one's speed is shown as a share of its speed; "" for none
+	MaxBad     float64        `json:"max_bad"`               // share of due ops, 0 to 1
+	Growth     *Growth        `json:"growth,omitempty"`      // nil if latencies are not recorded by ordinal
+	Staleness  bool           `json:"staleness,omitempty"`   // what gets return is compared with the puts that were acknowledged when they began
+	Samples    int            `json:"samples,omitempty"`     // number of single ops kept, drawn at random; 0 for none
+	Stop       *Stop          `json:"stop"`                  // nil if the load goes on however many ops fail
+	Events     []Event        `json:"events,omitempty"`      // events on targets during the load
 }
 
 // Schedule returns the schedule of arrivals that do not wait for the target; nil when they do wait.
@@ -95,10 +96,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	b.mix(ph)
 	b.scenarios(ph)
 	if setup := b.inner("setup"); setup != nil {
-		setup.Expect([]string{"ops"}, nil)
-		if setup.Require("ops", "Write ops = { put = 1 }.") {
-			ph.Setup = setup.weights("ops")
-		}
+		setup.setup(ph)
 	}
 	dialect.Integer(b.Block, "batch", &ph.Batch)
 	b.Flag("distinct", &ph.Distinct)
@@ -204,6 +202,8 @@ func (v *validator) phase(ph *Phase) {
 	v.local(ph, at)
 	v.bound(ph, at)
 	if d := v.plan.Dataset(ph.Dataset); d != nil {
+		v.enough(ph, d, at)
+		v.notes(ph, d, at)
 		v.keysOf(ph, d, at)
 		v.listed(ph, d, at)
 		v.growing(ph, d, at)

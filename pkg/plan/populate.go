@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -13,16 +14,38 @@ func (ph *Phase) walks() bool { return ph.Populate != nil || ph.Clear != nil || 
 func (v *validator) setup(ph *Phase, at part) {
 	v.mix(ph, at.in("setup"), "ops", ph.Setup)
 	path := at.path + ".setup"
-	if len(ph.Setup) != 1 || ph.Setup[0].Op != driver.Put.String() {
-		v.fault(at.where+": setup that does not only put", "Write setup { ops = { put = 1 } }.", path, path+".ops")
+	steps := len(ph.SetupSteps) > 0
+	if steps && !slices.Equal(ph.Setup, mixOf([]Scenario{{Weight: 1, Steps: ph.SetupSteps}})) || len(ph.SetupSteps) > maxScenes {
+		v.fault(fmt.Sprintf("%s: setup of %d steps that are not its ops", at.where, len(ph.SetupSteps)), fmt.Sprintf("Write at most %d steps.", maxScenes), path)
+	}
+	if !steps && (len(ph.Setup) != 1 || ph.Setup[0].Op != driver.Put.String()) {
+		v.fault(at.where+": setup that does not only put", `Write setup { ops = { put = 1 } }, or steps such as step "login" {}.`, path, path+".ops")
 	}
 	if ph.Closed == nil && ph.Schedule() == nil {
 		v.fault(at.where+": setup before populate, clear or verify", "Leave it out.", path, at.path)
 	}
-	if d := v.plan.Dataset(ph.Dataset); d != nil && !d.Keys.PerSession() {
+	if d := v.plan.Dataset(ph.Dataset); d != nil && !steps && !d.Keys.PerSession() {
 		v.fault(fmt.Sprintf("%s: setup of the shared dataset %q", at.where, d.Name),
 			`Write a phase with populate {} before this one, or scope = "session" in the dataset's keys: setup is for session pools.`,
 			path, "dataset."+d.Name+".keys.scope")
+	}
+}
+
+// setup reads what each session does before the load.
+func (b *block) setup(ph *Phase) {
+	b.Expect([]string{"ops"}, nil, "step")
+	for _, step := range b.labelled("step", false) {
+		step.Expect(nil, nil)
+		ph.SetupSteps = append(ph.SetupSteps, ScenarioStep{Op: step.label, Key: newKey})
+	}
+	switch {
+	case ph.SetupSteps != nil && b.Has("ops"):
+		b.Value("ops")
+		b.Bad("ops", "ops beside steps", "Write one of them.")
+	case ph.SetupSteps != nil:
+		ph.Setup = mixOf([]Scenario{{Weight: 1, Steps: ph.SetupSteps}})
+	case b.Require("ops", `Write ops = { put = 1 }, or step "login" {}.`):
+		ph.Setup = b.weights("ops")
 	}
 }
 

@@ -364,6 +364,13 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	default:
 		ops = d.Keys.Count
 	}
+	switch rows := d.Rows; {
+	case ph.Closed == nil || !rows.Once():
+	case ph.Closed.Iterations > 0:
+		ops = min(ops, rows.Count)
+	default:
+		ops = rows.Count
+	}
 	if ph.Closed != nil {
 		ops = scale(ops, ph.StepsPerArrival())
 	}
@@ -373,7 +380,10 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 // Once returns the number of ops, over all workers, of a step that must succeed as a whole: a phase's setup, or a populate or clear phase.
 func (p *Plan) Once(ph *Phase, setup bool) int64 {
 	d := p.Dataset(ph.Dataset)
-	if setup {
+	switch {
+	case setup && len(ph.SetupSteps) > 0:
+		return multiply(int64(ph.Sessions()), int64(len(ph.SetupSteps)))
+	case setup:
 		return multiply(int64(ph.Sessions()), d.Keys.Count)
 	}
 	ops, _ := p.opsOf(ph, d)

@@ -21,7 +21,10 @@ type resolver struct {
 	traces func(file, form string, timed bool) (TraceFacts, error) // from Vars
 	keys   func(file, form, field string) (EntryFacts, error)      // from Vars
 	values func(file, form, field, encoding string) (EntryFacts, error)
-	ops    []string // ops that mixes may have
+
+	content func(file string) ([]byte, error)
+
+	ops []string // ops that mixes may have
 }
 
 // resolver returns a resolver that has resolved nothing yet.
@@ -33,7 +36,7 @@ func (f *File) resolver() *resolver {
 // that Parse has not reported.
 func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	r := f.resolver()
-	r.traces, r.keys, r.values = vars.Trace, vars.Keys, vars.Values
+	r.traces, r.keys, r.values, r.content = vars.Trace, vars.Keys, vars.Values, vars.Content
 	r.plan = &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Observes: []*Observe{}, Phases: []*Phase{}, Asserts: []*Assert{}}
 	r.Declare(f.blocks["variable"], f.locals, r.inputs(vars))
 	r.resolvePlan()
@@ -70,7 +73,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	return r.plan, nil
 }
 
-// Draft returns a Plan with only the observations, phases, asserts and quantiles that the last Resolve found, even if something else was wrong. It is
+// Draft returns a Plan with only the targets, observations, phases, asserts and quantiles that the last Resolve found, even if something else was wrong. It is
 // enough to check the asserts, so that all mistakes are reported at once. It is nil when errors leave phases or observations unclear.
 func (f *File) Draft() *Plan { return f.draft }
 
@@ -87,7 +90,7 @@ func (r *resolver) draft() *Plan {
 			return nil
 		}
 	}
-	return &Plan{Observes: r.plan.Observes, Phases: r.plan.Phases, Asserts: r.plan.Asserts, Quantiles: r.plan.Quantiles}
+	return &Plan{Targets: r.plan.Targets, Observes: r.plan.Observes, Phases: r.plan.Phases, Asserts: r.plan.Asserts, Quantiles: r.plan.Quantiles}
 }
 
 // inputs returns the values that variables get from outside the plan.

@@ -292,9 +292,14 @@ func (b *block) scenarios(ph *Phase) {
 	if len(ph.Scenarios) == 0 {
 		return
 	}
+	ph.scenic()
+}
+
+// scenic makes a scenario of each op of the phase's mix.
+func (ph *Phase) scenic() {
 	var singles []Scenario
 	for _, w := range ph.Ops {
-		singles = append(singles, Scenario{w.Op, w.Weight, []ScenarioStep{{Op: w.Op, Key: "new"}}})
+		singles = append(singles, Scenario{w.Op, w.Weight, []ScenarioStep{{Op: w.Op, Key: newKey}}})
 	}
 	ph.Scenarios = slices.Concat(singles, ph.Scenarios)
 	ph.Ops = mixOf(ph.Scenarios)

@@ -16,10 +16,16 @@ type Vars struct {
 	// Trace reads a file of ops in one of the forms and says what it holds; timed says whether its times matter. If nil, traces are not read.
 	Trace func(file, form string, timed bool) (TraceFacts, error)
 
-	// Keys reads a file's keys in one of the forms and says how many there are. If nil, one is assumed.
+	// Keys reads a file's keys in one of the forms, or its rows in the form "rows", and says how many there are. If nil, one is assumed.
 	Keys func(file, form, field string) (EntryFacts, error)
 
 	// Values reads a file's values in one of the forms and says how many there are; encoding is "text" or "base64". If nil, one empty value is
 	// assumed.
 	Values func(file, form, field, encoding string) (EntryFacts, error)
+
+	// Content reads a file of at most MostContent, which becomes part of the plan. If nil, it is empty.
+	Content func(file string) ([]byte, error)
 }
+
+// MostContent is the most bytes of a file that is part of a plan.
+const MostContent = 1 << 20

@@ -14,6 +14,9 @@ func (s *step) limits() *measure.Limits {
 	switch s.steps[0].Kind {
 	case worker.Setup:
 		ops = s.ph.Setup
+		if steps := len(s.ph.SetupSteps); steps > 0 {
+			l.Scenarios = []int{steps}
+		}
 	case worker.Load:
 		l.Growth, l.Samples = s.ph.Growth != nil, s.ph.Samples
 		for i := range s.ph.Scenarios {

@@ -71,11 +71,13 @@ type blockingCall struct {
 	conn   *blockingConn
 	st     *opState
 	req    driver.Request
-	key    []byte       // holds req.Key
-	put    driver.Value // holds req.Value
-	copied op.Verbatim  // holds the value's bytes, if the plan gives them
-	handed int64        // when it was handed over, on the run clock
-	start  int64        // when Do began; 0 if it never did
+	key    []byte          // holds req.Key
+	put    driver.Value    // holds req.Value
+	copied op.Verbatim     // holds the value's bytes, if the plan gives them
+	bag    driver.Bag      // holds req.Bag
+	found  driver.Findings // holds reply.Found
+	handed int64           // when it was handed over, on the run clock
+	start  int64           // when Do began; 0 if it never did
 	end    int64
 	reply  driver.Reply
 	value  []byte // holds reply.Value
@@ -272,6 +274,10 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 		call.conn.room.rest()
 		call.words = append(call.words[:0], call.reply.Message...)
 		call.reply.Message = call.words
+		if found := call.reply.Found; found != nil {
+			call.found = driver.Findings{Failed: found.Failed, Hops: found.Hops, Bag: append(call.found.Bag[:0], found.Bag...)}
+			call.reply.Found = &call.found
+		}
 		call.ok = true
 		return call.req.Verb != driver.Get || !call.misplaced(&call.reply, driver.KeyHash(call.req.Key))
 	case errors.Is(err, context.DeadlineExceeded):
@@ -359,7 +365,7 @@ func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 		return false
 	}
 	call := b.call()
-	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), whose: b.lane.whose, key: call.key, value: call.value, words: call.words, copied: call.copied}
+	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), whose: b.lane.whose, key: call.key, value: call.value, words: call.words, copied: call.copied, bag: call.bag, found: call.found}
 	call.keep()
 	select {
 	case c.calls <- call:
@@ -404,6 +410,10 @@ func (b *blocking) give(ctx context.Context, call *blockingCall) {
 func (c *blockingCall) keep() {
 	c.key = append(c.key[:0], c.req.Key...)
 	c.req.Key = c.key
+	if c.req.Bag != nil {
+		c.bag = append(c.bag[:0], *c.req.Bag...)
+		c.req.Bag = &c.bag
+	}
 	if c.req.Value == nil {
 		return
 	}

@@ -94,12 +94,13 @@ type session struct {
 	started int64 // how many ops it has started
 	last    int64 // end of its last op; if the step was cut short, at least out, or the time of the cut if ops were under way
 
-	links     int   // connections that are up
-	waiting   int   // slots that wait for a connection
-	waitsFrom int64 // their wait is counted up to here
-	forsaken  bool  // its slots have waited too long and go on without a connection
-	idled     bool  // slots were idle, or spent their time on ops that got no answer
-	idleFrom  int64 // when that first happened
+	bag       driver.Bag // what its setup left
+	links     int        // connections that are up
+	waiting   int        // slots that wait for a connection
+	waitsFrom int64      // their wait is counted up to here
+	forsaken  bool       // its slots have waited too long and go on without a connection
+	idled     bool       // slots were idle, or spent their time on ops that got no answer
+	idleFrom  int64      // when that first happened
 }
 
 // loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.

@@ -159,7 +159,11 @@ func (e *Engine) filesOf(ctx context.Context, ph *plan.Phase) (map[string]worklo
 		if err != nil {
 			return nil, err
 		}
-		all[name] = workload.Files{Keys: keys, Values: values}
+		rows, err := e.rowsOf(ctx, data.Rows)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = workload.Files{Keys: keys, Values: values, Rows: rows}
 	}
 	return all, nil
 }
@@ -172,6 +176,31 @@ func (e *Engine) keysOf(ctx context.Context, k plan.Keys) (*keyfile.Set, error) 
 // valuesOf returns a dataset's values if they are from a file, else nil.
 func (e *Engine) valuesOf(ctx context.Context, v plan.Values) (*keyfile.Set, error) {
 	return e.listed(ctx, valuesFrom(v))
+}
+
+// rowsOf returns a dataset's rows, which are kept for the run; nil if it has none.
+func (e *Engine) rowsOf(ctx context.Context, of *plan.Rows) (*keyfile.Rows, error) {
+	if of == nil {
+		return nil, nil
+	}
+	if rows := e.rows[of.SHA256]; rows != nil {
+		return rows, nil
+	}
+	const what = "file of rows"
+	file, err := e.openChecked(ctx, what, of.Path, of.Length)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	rows, err := keyfile.ReadRows(file.reading(ctx))
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s %q: %w", what, of.Path, context.Cause(ctx))
+	case err != nil || rows.SHA256 != of.SHA256: // an error may quote the file, which the coordinator may not see
+		return nil, notSame(what, of.Path)
+	}
+	e.rows[of.SHA256] = rows
+	return rows, nil
 }
 
 // listing is a file of keys or values, and its number of entries. The zero value stands for no file.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -112,6 +113,9 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	default:
 		ledger.Moved++
 	}
+	if found := reply.Found; found != nil {
+		p.found(r, found, ledger)
+	}
 	n += reply.Aside
 	l.rec.AddBytes(r.st.Verb, n, 0)
 	r.st.in += int64(n)
@@ -127,6 +131,20 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 		}
 	}
 	p.deliver(ev, now)
+}
+
+// found takes what a form has found in a reply.
+func (p *programs) found(r request, found *driver.Findings, ledger *measure.Requests) {
+	if found.Failed > 0 {
+		p.l.rec.FailCheck(r.verb, found.Failed)
+	}
+	ledger.Sent += uint64(found.Hops)
+	ledger.Moved += uint64(found.Hops)
+	if sc := r.st.scene; sc != nil && !r.st.done {
+		for _, n := range found.Bag {
+			sc.bag.Put(n)
+		}
+	}
 }
 
 // repliedBatch handles the replies to a request with several keys; n is their length in bytes. The request's outcome is the worst of theirs.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/plan/op"
@@ -40,6 +41,7 @@ type scene struct {
 	doomed  []doomed
 	waits   bool // the next step is not due yet
 	fills   bool // it is putting what the current step has missed
+	bag     driver.Bag
 }
 
 // doomed are the keys that a scenario's rollback drops from a target's cache. They are copies, since the ops' key buffers are reused by then.
@@ -84,6 +86,7 @@ func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool
 		return false
 	}
 	sc.session, sc.at, sc.due, sc.outcome = s, 0, due, driver.OK
+	sc.bag = stream.AppendRow(append(sc.bag[:0], s.bag...))
 	x.doom(sc)
 	x.l.rec.AddScenario(sc.number)
 	x.l.occupy(s, 1, now)
@@ -94,6 +97,7 @@ func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool
 // step starts the current step.
 func (x *scenes) step(sc *scene, due, now int64) {
 	x.l.rec.AddStep(x.at(sc))
+	sc.ops[sc.at].Bag = &sc.bag
 	x.l.launch(sc.session, &sc.ops[sc.at], sc, due, now)
 }
 
@@ -129,6 +133,9 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 		return
 	}
 	if over {
+		if x.source.Setup() && sc.outcome == driver.OK {
+			sc.session.bag = slices.Clone(sc.bag)
+		}
 		x.rollBack(sc)
 		sample := measure.Sample{Outcome: sc.outcome, Cause: measure.Cause(sc.cause), Due: sc.due, Start: sc.start, End: now}
 		x.l.rec.RecordScenario(sc.number, &sample)

@@ -52,6 +52,12 @@ func secretsOf(v reflect.Value) (names []string) {
 		if !v.IsNil() {
 			return secretsOf(v.Elem())
 		}
+	case reflect.String:
+		return driver.SecretsIn(v.String())
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			names = append(names, secretsOf(v.MapIndex(key))...)
+		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
 			names = append(names, secretsOf(v.Index(i))...)
@@ -59,9 +65,6 @@ func secretsOf(v reflect.Value) (names []string) {
 	case reflect.Struct:
 		if s, ok := reflect.TypeAssert[driver.Secret](v); ok {
 			return []string{s.Name}
-		}
-		if r, ok := reflect.TypeAssert[interface{ Secrets() []string }](v); ok {
-			return r.Secrets()
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {

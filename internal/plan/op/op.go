@@ -95,6 +95,7 @@ type Op struct {
 	Key    []byte
 	Value  driver.Value
 	Batch  []driver.Item // all keys, if the op has several: Index, Key and Value are then those of the first
+	Bag    *driver.Bag   // what the op's scenario remembers; nil if it is no step of one
 }
 
 // EventKind says what happened to a request, or to a whole op.
@@ -163,7 +164,7 @@ type Placement interface {
 
 // request is op o's message to an endpoint.
 func request(o *Op, endpoint int) driver.Request {
-	r := driver.Request{Target: o.Target, Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Index: o.Index, Key: o.Key}
+	r := driver.Request{Target: o.Target, Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Index: o.Index, Key: o.Key, Bag: o.Bag}
 	if o.Verb.Stores() {
 		r.Value = &o.Value
 	}

@@ -61,6 +61,8 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 	k := keySpace{format: format, pick: walk, count: uint64(data.Keys.Count), wrap: math.MaxUint64}
 	k.perSession = data.Keys.PerSession()
 	switch {
+	case kind == Setup && len(ph.SetupSteps) > 0:
+		k.pick = uniform
 	case kind == Setup && !k.perSession:
 		return keySpace{}, errors.New("setup puts pools; a shared key range is put by a populate phase")
 	case kind == Populate && k.perSession:

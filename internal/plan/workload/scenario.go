@@ -24,9 +24,9 @@ type step struct {
 	number int     // the step's index in the plan's scenario
 }
 
-// setScenarios compiles a phase's scenarios.
-func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, supplies map[string]*supply) error {
-	list, targets, words := ph.Scenarios, ph.Targets(), p.Words()
+// setScenarios compiles scenarios of a phase.
+func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, list []plan.Scenario, supplies map[string]*supply) error {
+	targets, words := ph.Targets(), p.Words()
 	total, sum := 0.0, 0.0
 	for _, from := range list {
 		total += from.Weight
@@ -98,6 +98,9 @@ func (st *Stream) NextScenario(ops []op.Op) (number, steps int, ok bool) {
 			}
 			step.from.fill(o, step.from.keys.pool(int(st.number)%s.sessions), index, &st.random)
 		}
+	}
+	if s.rows != nil {
+		st.row = s.rows.draw(st)
 	}
 	st.n++
 	return number, len(c.steps), true

@@ -38,6 +38,8 @@ type Source struct {
 	scenarios []scenario // streams draw from these instead of mix; empty if they draw ops
 	upto      []uint64   // 2⁶⁴ × the share of scenarios[0..i]; unused for the last
 	longest   int        // ops of the longest scenario
+	setup     bool       // they are a session's setup
+	rows      *rows      // nil if scenarios take none
 }
 
 // Kind is a step's purpose, in the words of package worker.
@@ -99,7 +101,18 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 				return nil, err
 			}
 		}
-		if err := s.setScenarios(p, ph, supplies); err != nil {
+		if err := s.setScenarios(p, ph, ph.Scenarios, supplies); err != nil {
+			return nil, fmt.Errorf("phase %q: %w", ph.Name, err)
+		}
+	}
+	if kind == Setup && len(ph.SetupSteps) > 0 {
+		s.limit, s.setup = 1, true
+		if err := s.setScenarios(p, ph, []plan.Scenario{{Weight: 1, Steps: ph.SetupSteps}}, map[string]*supply{ph.Dataset: &s.supply}); err != nil {
+			return nil, fmt.Errorf("setup of phase %q: %w", ph.Name, err)
+		}
+	}
+	if len(s.scenarios) > 0 {
+		if s.rows, err = newRows(p.Dataset(ph.Dataset).Rows, step.Files[ph.Dataset].Rows); err != nil {
 			return nil, fmt.Errorf("phase %q: %w", ph.Name, err)
 		}
 	}
@@ -153,6 +166,9 @@ func weightsOf(ph *plan.Phase, kind Kind) ([]plan.Weight, bool) {
 	}
 	return nil, false
 }
+
+// Setup reports whether the step's scenarios set sessions up: each carries out one.
+func (s *Source) Setup() bool { return s.setup }
 
 // Chance returns the seed of the executor's own draws: which replicas an op reads, and which ops are kept.
 func (s *Source) Chance() uint64 { return s.chance }
@@ -234,6 +250,9 @@ func (s *Source) Stream(i int) Stream {
 		st.from = uint64(session)
 		st.end = min(st.end, (s.keys.count-st.from+s.keys.writers-1)/s.keys.writers)
 	}
+	if s.rows != nil && s.rows.once {
+		st.end = min(st.end, s.rows.of(i, s.streams))
+	}
 	return st
 }
 
@@ -251,6 +270,7 @@ type Stream struct {
 	reach  [2]uint64 // if gets go only to keys of some sessions: the first of these sessions, and the one after the last
 	base   uint64    // for growing records: the common part of their seeds
 	puts   uint32    // for growing records: how often one was stored
+	row    uint64    // the row of the last scenario
 }
 
 // Ended reports whether the stream has no op left.

@@ -19,8 +19,11 @@ type supply struct {
 	paired bool         // a value's seed is its key's index
 }
 
-// Files holds the keys and values that a dataset takes from files; nil for those that are generated.
-type Files struct{ Keys, Values *keyfile.Set }
+// Files holds what a dataset takes from files; nil for keys and values that are generated, and for no rows.
+type Files struct {
+	Keys, Values *keyfile.Set
+	Rows         *keyfile.Rows
+}
 
 // newSupply returns the supply of a dataset that a phase uses.
 func newSupply(p *plan.Plan, ph *plan.Phase, name string, step Step) (*supply, error) {

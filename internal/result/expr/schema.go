@@ -95,6 +95,9 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 		if len(rest) == 3 && rest[2] == "kind" {
 			return kindsOf(p.Phase(path[1])), true
 		}
+		if len(rest) == 3 && rest[2] == "checks" {
+			return p.Checks(p.Phase(path[1]), rest[1]), true
+		}
 	case "event":
 		for _, ev := range p.Phase(path[1]).Events {
 			keys = append(keys, ev.Name)

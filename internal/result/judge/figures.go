@@ -244,6 +244,16 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 	if write, sync := settled.SplitAll(); sync.Count() > 0 {
 		r.Write, r.Sync = new(b.times(at+".write", &write, "", "failed")), new(b.times(at+".sync", &sync, "", "failed"))
 	}
+	for i, name := range b.counts.plan.Checks(b.counts.phase, b.phase.words.Name(verb)) {
+		if r.Checks == nil {
+			r.Checks = map[string]run.Check{}
+		}
+		check := run.Check{}
+		if i < len(t.Checks) {
+			check.Failed = t.Checks[i]
+		}
+		r.Checks[name] = check
+	}
 	for i := range settled.Kinds {
 		name, k := op.KindName(uint8(i+1)), &settled.Kinds[i]
 		path, none := at+".kind."+name, "no "+verb.String()+" ended so"

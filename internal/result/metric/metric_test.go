@@ -20,7 +20,7 @@ var apart = map[string]string{
 	"generator": "a sentence about the generator", "errors": "a list of texts", "observe": "tables of observations", "probes": "charts of observations",
 	"levels": "a table of levels", "search": "a sentence about the search", "scenario": "ops, by step", "op": "ops", "series": "rows",
 	"total.growth": "each op has its own", "verify.examples": "sentences about lost writes",
-	"op.growth": "sentences about growth", "op.acks": "each is a latency", "op.kind": "two latencies each",
+	"op.growth": "sentences about growth", "op.acks": "each is a latency", "op.kind": "two latencies each", "op.checks": "texts of errors",
 }
 
 // numbers lists the paths of the numbers below a type, without those that are apart.

@@ -24,6 +24,7 @@ func placeholder(path string) string {
 	return map[string]string{
 		"phase":                                        "NAME",
 		"phase.NAME.op":                                "VERB",
+		"phase.NAME.op.VERB.checks":                    "CHECK",
 		"phase.NAME.op.VERB.kind":                      "KIND",
 		"phase.NAME.op.VERB.response.quantiles":        "QUANTILE",
 		"phase.NAME.series[].response.quantiles":       "QUANTILE",

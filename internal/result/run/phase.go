@@ -163,7 +163,14 @@ type Op struct {
 	Write *Latency `json:"write,omitempty"` // the part of Service that is not Sync; absent: the op stores nothing in files
 	Sync  *Latency `json:"sync,omitempty"`  // the part of Service that is the wait for durability; absent as Write
 
+	Checks map[string]Check `json:"checks,omitempty"` // of replies, by name; absent if the plan has none for the op
+
 	Kind map[string]class `json:"kind,omitempty"` // by kind of ok gets that read through a cache: hit, filled, waited or source
+}
+
+// Check is what became of a check.
+type Check struct {
+	Failed uint64 `json:"failed"` // replies that were the first to fail it
 }
 
 // AddKind adds the latencies of a kind of ops.

@@ -7,6 +7,9 @@
 //	{run}          | the id of the run
 //	{n}            | the number of the op within its stream, from 0
 //	{field.NAME}   | a field of the dataset's record, as plain text: without JSON's quotes
+//	{row.NAME}     | a column of the scenario's row
+//	{captured.NAME}| what an earlier op of the scenario, or of the session's setup, captured
+//	{secret.NAME}  | a secret, looked up where the load runs
 //	{{ and }}      | a brace
 //
 // All other text is sent byte for byte. A driver that puts a placeholder where some bytes have a meaning, as in a URL, escapes it part by part
@@ -14,7 +17,9 @@
 package form
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -33,22 +38,25 @@ const (
 	Run
 	N
 	Field
+	Noted  // in the request's Bag
+	Secret // before it is disclosed, it stands for its placeholder, so that it can be shown
 )
 
 // placeholders are the ones with a fixed name.
 var placeholders = map[string]Kind{"key": Key, "value": Value, "run": Run, "n": N}
 
+
 // Part is a piece of a template: text, or a placeholder.
 type Part struct {
 	Kind Kind
-	Text string // the text of Text; the name of a Field
+	Text string // the text of Text and Secret; the name of a Field or of what is Noted
 }
 
 // Template is text with placeholders, split into parts. No two Text parts are adjacent, and none is empty. It is immutable, so it is safe for
 // concurrent use. The zero value is the empty text.
 type Template []Part
 
-const write = "write {key}, {value}, {run}, {n} or {field.NAME}, and {{ or }} for a brace"
+const write = "write {key}, {value}, {run}, {n}, {field.NAME}, {row.NAME}, {captured.NAME} or {secret.NAME}, and {{ or }} for a brace"
 
 // Parse reads a template. The error gives the position in characters, from 1, and says what to write.
 func Parse(text string) (Template, error) {
@@ -58,10 +66,8 @@ func Parse(text string) (Template, error) {
 	var t Template
 	var plain strings.Builder
 	flush := func() {
-		if plain.Len() > 0 {
-			t = append(t, Part{Kind: Text, Text: plain.String()})
-			plain.Reset()
-		}
+		t = t.Add(Part{Kind: Text, Text: plain.String()})
+		plain.Reset()
 	}
 	for at := 0; at < len(text); {
 		c, rest := text[at], text[at+1:]
@@ -100,8 +106,14 @@ func placeholder(name string) (Part, error) {
 	if kind, ok := placeholders[name]; ok {
 		return Part{Kind: kind}, nil
 	}
-	if field, ok := strings.CutPrefix(name, "field."); ok && field != "" {
-		return Part{Kind: Field, Text: field}, nil
+	switch kind, of, _ := strings.Cut(name, "."); {
+	case of == "":
+	case kind == "field":
+		return Part{Kind: Field, Text: of}, nil
+	case kind == "row" || kind == "captured":
+		return Part{Kind: Noted, Text: name}, nil
+	case kind == "secret" && len(driver.SecretsIn("{"+name+"}")) == 1:
+		return Part{Kind: Secret, Text: "{" + name + "}"}, nil
 	}
 	return Part{}, fmt.Errorf("unknown placeholder {%.40s}", name)
 }
@@ -122,6 +134,10 @@ func (p Part) String() string {
 		return strings.NewReplacer("{", "{{", "}", "}}").Replace(p.Text)
 	case Field:
 		return "{field." + p.Text + "}"
+	case Noted:
+		return "{" + p.Text + "}"
+	case Secret:
+		return p.Text
 	}
 	for name, kind := range placeholders {
 		if kind == p.Kind {
@@ -145,14 +161,39 @@ func (t Template) Count(kind Kind) int {
 // Stores reports whether the output contains any part of the op's value.
 func (t Template) Stores() bool { return t.Count(Value)+t.Count(Field) > 0 }
 
-// Fields appends the names of the record fields in the template, with repeats.
-func (t Template) Fields(dst []string) []string {
+// Names appends the texts of the template's parts of a kind, with repeats, such as the names of fields.
+func (t Template) Names(dst []string, kind Kind) []string {
 	for _, p := range t {
-		if p.Kind == Field {
+		if p.Kind == kind {
 			dst = append(dst, p.Text)
 		}
 	}
 	return dst
+}
+
+// Add returns the template with another part at its end. It may reuse the template's array.
+func (t Template) Add(p Part) Template {
+	last := len(t) - 1
+	switch {
+	case p.Kind == Text && p.Text == "":
+	case p.Kind == Text && last >= 0 && t[last].Kind == Text:
+		t[last].Text += p.Text
+	default:
+		return append(t, p)
+	}
+	return t
+}
+
+// Disclosed returns the template with its secrets.
+func (t Template) Disclosed(lookUp func(name string) (string, error)) (Template, error) {
+	out, wrong := slices.Clone(t), error(nil)
+	for i := range out {
+		if out[i].Kind == Secret {
+			secret, err := lookUp(driver.SecretsIn(out[i].Text)[0])
+			out[i].Text, wrong = secret, errors.Join(wrong, err)
+		}
+	}
+	return out, wrong
 }
 
 // With returns the template with each {run} replaced by text.
@@ -162,14 +203,7 @@ func (t Template) With(run string) Template {
 		if p.Kind == Run {
 			p = Part{Kind: Text, Text: run}
 		}
-		last := len(out) - 1
-		switch {
-		case p.Kind == Text && p.Text == "":
-		case p.Kind == Text && last >= 0 && out[last].Kind == Text:
-			out[last].Text += p.Text
-		default:
-			out = append(out, p)
-		}
+		out = out.Add(p)
 	}
 	return out
 }
@@ -185,8 +219,13 @@ func (t Template) Append(dst []byte, req *driver.Request, run string) []byte {
 // Append appends the part's output for a request, as [Template.Append] does. A field is empty if the value is not a record.
 func (p *Part) Append(dst []byte, req *driver.Request, run string) []byte {
 	switch p.Kind {
-	case Text:
+	case Text, Secret:
 		return append(dst, p.Text...)
+	case Noted:
+		if req.Bag != nil {
+			return append(dst, req.Bag.Get(p.Text)...)
+		}
+		return append(dst, p.String()...)
 	case Key:
 		return append(dst, req.Key...)
 	case Value:

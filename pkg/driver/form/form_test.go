@@ -58,7 +58,7 @@ func TestParseNamesThePlaceAndTheRemedy(t *testing.T) {
 		"{field.}":     "unknown placeholder {field.}",
 		"{{key}":       "the } at character 6 closes nothing",
 		"\xff":         "not UTF-8",
-		"{key} {valu}": "unknown placeholder {valu} at character 7; write {key}, {value}, {run}, {n} or {field.NAME}, and {{ or }} for a brace",
+		"{key} {valu}": "unknown placeholder {valu} at character 7; write {key}, {value}, {run}, {n}, {field.NAME}, {row.NAME}, {captured.NAME} or {secret.NAME}, and {{ or }} for a brace",
 	} {
 		_, err := form.Parse(text)
 		require.ErrorContains(t, err, says, text)
@@ -70,7 +70,7 @@ func TestWhatATemplateHas(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, parsed.Count(form.Key))
 	require.True(t, parsed.Stores())
-	require.Equal(t, []string{"b", "a"}, parsed.Fields(nil))
+	require.Equal(t, []string{"b", "a"}, parsed.Names(nil, form.Field))
 	for text, stores := range map[string]bool{"{key}{n}{run}": false, "{value}": true, "{field.x}": true} {
 		parsed, err := form.Parse(text)
 		require.NoError(t, err)

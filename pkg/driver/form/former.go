@@ -24,6 +24,9 @@ type Wording struct {
 	Fields   []string         // fields of the dataset's record that it uses
 	Requests bool             // its keys are whole requests, from a file in the form "vegeta"
 	Reads    bool             // it only reads
+	Notes    []string         // what it takes from its scenario: row.NAME and captured.NAME
+	Captures []string         // what it captures, by name
+	Checks   []string         // checks of replies, each once, by name; at most driver.MaxChecks
 	Command  string           // the first word of its requests, in capitals: a command, a statement, a method; "" if only their file tells
 }
 
@@ -31,7 +34,8 @@ type Wording struct {
 func (w *Wording) Take(t Template) {
 	w.Stores = w.Stores || t.Stores()
 	w.Keyed = w.Keyed || t.Count(Key) > 0
-	w.Fields = t.Fields(w.Fields)
+	w.Fields = t.Names(w.Fields, Field)
+	w.Notes = t.Names(w.Notes, Noted)
 }
 
 // Fielder is an optional interface of a [driver.Maker] whose fillings are records.

@@ -34,7 +34,7 @@ func (*codec) ParseGreeting([]byte, int) (int, error) {
 	return 0, errors.New("postgres: no greeting is owed")
 }
 
-// AppendRequest appends Bind, Execute and Sync, or the key that is a request.
+// AppendRequest appends Bind, perhaps Describe, Execute and Sync, or the key that is a request.
 func (c *codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	s := c.by[req.Verb]
 	if s.whole {
@@ -55,6 +55,9 @@ func (c *codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	}
 	dst = append(dst, 0, 1, 0, s.result) // one format for all columns
 	binary.BigEndian.PutUint32(dst[bind+1:], uint32(len(dst)-bind-1))
+	if s.captures != nil {
+		dst = append(dst, 'D', 0, 0, 0, 6, 'P', 0) // Describe: the names of the columns
+	}
 	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4)
 }
 
@@ -116,7 +119,9 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 	*reply = driver.Reply{}
 	s := c.by[verb]
 	whole := s != nil && s.whole
+	described := s != nil && s.captures != nil
 	rows, failed, done := 0, false, false
+	var columns, row []byte
 	for at := 0; ; {
 		kind, body, n, err := message(b[at:])
 		if n == 0 || err != nil {
@@ -126,8 +131,11 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 		switch {
 		case aside(kind), kind == '2': // BindComplete
 		case whole && !failed && (kind == '1' || kind == 'n' || kind == 'T'): // ParseComplete, NoData, RowDescription
+		case described && !failed && (kind == 'T' || kind == 'n'):
+			columns = body
 		case kind == 'D' && (!done || whole) && !failed:
 			if rows++; rows == 1 {
+				row = body
 				if reply.Value, err = firstColumn(body); err != nil {
 					return 0, err
 				}
@@ -148,8 +156,12 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 				reply.Message = p.with(unworded)
 			}
 		case kind == 'Z' && len(body) == 1 && (done || failed):
-			if !failed && rows == 0 {
+			switch {
+			case failed:
+			case rows == 0:
 				c.nothing(verb, reply)
+			case described:
+				s.catch(columns, row, reply)
 			}
 			return at, nil
 		default:

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,6 +18,8 @@ var _ form.Former = Driver{}
 type Form struct {
 	Request Request `hcl:"request,block" json:"request"`
 	Expect  *Expect `hcl:"expect,block" json:"expect"`
+	// Capture says what is kept of the first row, by name: "column NAME".
+	Capture map[string]string `hcl:"capture,optional" json:"capture,omitempty"`
 }
 
 // Request is a statement.
@@ -75,6 +78,7 @@ func (Driver) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 	for _, p := range s.parameters {
 		w.Take(p.Template)
 	}
+	w.Captures = slices.Sorted(maps.Keys(f.Words.(*Form).Capture))
 	return w, nil
 }
 
@@ -127,6 +131,7 @@ func compile(f driver.Form) (*statement, error) {
 		}
 		s.parameters = append(s.parameters, parameter{t, inText})
 	}
+	errs = append(errs, s.catches(words.Capture))
 	none := ""
 	if words.Expect != nil {
 		none = words.Expect.None
@@ -164,7 +169,7 @@ func checkSQL(sql string) error {
 	if why, ok := refused[first]; ok {
 		return fmt.Errorf("sql is %s, %s", first, why)
 	}
-	pasted := []string{"{key}", "{value}", "{run}", "{n}", "{field."}
+	pasted := []string{"{key}", "{value}", "{run}", "{n}", "{field.", "{row.", "{captured.", "{secret."}
 	if i := slices.IndexFunc(pasted, func(p string) bool { return strings.Contains(sql, p) }); i >= 0 {
 		return fmt.Errorf("sql has %s in its text: write $1 there, and parameters = [\"{key}\"] or another placeholder: nothing is put into a statement's text", pasted[i])
 	}

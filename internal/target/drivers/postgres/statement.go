@@ -32,6 +32,7 @@ type statement struct {
 	op         string         // the plan's name for it, if the plan words it
 	absent     bool           // it is never prepared, since it needs a table and the plan wants none
 	whole      bool           // the key is the request, of whatever statements
+	captures   []capture
 }
 
 // parameter is one parameter of a statement.
@@ -58,6 +59,11 @@ func statements(link driver.Link) (table string, all []*statement, err error) {
 		s, err := compile(f)
 		if err != nil {
 			return "", nil, fmt.Errorf("op %q: %w", f.Name, err)
+		}
+		for i := range s.parameters {
+			if s.parameters[i].Template, err = s.parameters[i].Disclosed(link.Secrets); err != nil {
+				return "", nil, fmt.Errorf("op %q: %w", f.Name, err)
+			}
 		}
 		worded[f.Verb] = true
 		all = append(all, s)

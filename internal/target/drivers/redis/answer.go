@@ -203,6 +203,11 @@ func newAsks(link driver.Link) (all asks, err error) {
 		if err != nil {
 			return all, fmt.Errorf("op %q: %w", f.Name, err)
 		}
+		for i := range a.args {
+			if a.args[i], err = a.args[i].Disclosed(link.Secrets); err != nil {
+				return all, fmt.Errorf("op %q: %w", f.Name, err)
+			}
+		}
 		a.lay(link.Run)
 		all[f.Verb] = a
 	}
@@ -302,7 +307,7 @@ func (c *worded3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, e
 
 // skim takes replies that are evidently ok: texts, statuses and integers.
 func (a *ask) skim(b []byte, most int) (n, took int) {
-	if !a.rules.usual {
+	if !a.rules.usual || a.captures != nil {
 		return 0, 0
 	}
 	for n < most && took < len(b) {
@@ -328,7 +333,7 @@ func (a *ask) skim(b []byte, most int) (n, took int) {
 
 // outline implements Outline of driver.Skimmer.
 func (a *ask) outline(c *codec, b []byte) int {
-	if !a.rules.usual {
+	if !a.rules.usual || a.captures != nil {
 		return 0
 	}
 	return c.Outline(b, driver.Get)
@@ -339,7 +344,7 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 	if a.block || a.selects {
 		return a.parseAll(c, b, reply, read)
 	}
-	if a.rules.usual {
+	if a.rules.usual && a.captures == nil {
 		if value, n := shortBulk(b); n > 0 {
 			*reply = driver.Reply{Value: value} // ok
 			return n, nil
@@ -374,6 +379,9 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 	}
 	if r.kind == bulk {
 		reply.Value = r.text
+	}
+	if reply.Outcome == driver.OK && a.captures != nil {
+		a.catch(b, reply, read)
 	}
 	return n, nil
 }

@@ -17,6 +17,9 @@ type ask struct {
 	selects bool   // a SELECT stands before it
 	rules   rules
 
+	op       string
+	captures []capture
+
 	pieces []piece // the arguments as they are sent
 	tail   []byte  // the bytes after the last piece
 	laid   bool    // requests differ only in key and value, each present at most once, the key first
@@ -30,7 +33,7 @@ type piece struct {
 	keys   int  // number of {key}
 	values int  // number of {value}
 	ns     int  // number of {n}
-	fields bool // it has fields, whose lengths are known only once they are generated
+	fields bool // it has fields or other parts whose lengths are known only once they are generated
 }
 
 // lay compiles the pieces for a run.
@@ -49,7 +52,7 @@ func (a *ask) lay(run string) {
 			continue
 		}
 		p := piece{
-			lead: slices.Clone(append(lead, '$')), arg: t, keys: t.Count(form.Key), values: t.Count(form.Value), ns: t.Count(form.N), fields: t.Count(form.Field) > 0,
+			lead: slices.Clone(append(lead, '$')), arg: t, keys: t.Count(form.Key), values: t.Count(form.Value), ns: t.Count(form.N), fields: t.Count(form.Field)+t.Count(form.Noted)+t.Count(form.Secret) > 0,
 		}
 		for _, part := range t {
 			if part.Kind == form.Text {

@@ -19,6 +19,8 @@ var _ form.Former = Driver{}
 type Form struct {
 	Request Request `hcl:"request,block" json:"request"`
 	Expect  *Expect `hcl:"expect,block" json:"expect"`
+	// Capture says what is kept of a reply, by name: "reply", or "reply[0]" for an element of an array.
+	Capture map[string]string `hcl:"capture,optional" json:"capture,omitempty"`
 }
 
 // Request is a command.
@@ -79,6 +81,9 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 	}
 	for _, t := range a.args {
 		w.Take(t)
+	}
+	for _, c := range a.captures {
+		w.Captures = append(w.Captures, c.as)
 	}
 	w.Command = strings.ToUpper(a.args[0].String())
 	w.Reads = slices.Contains(readers, w.Command)
@@ -143,8 +148,8 @@ func compile(f driver.Form) (*ask, error) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '{' || r == '}' }) {
 		return nil, fmt.Errorf("command[0] is %.40q: write a command's name, and each argument as a text of its own: [\"HGET\", \"{key}\", \"f\"]", command[0])
 	}
-	a := &ask{verb: f.Verb, script: words.Request.Script}
-	errs := []error{unfit(name, command[1:])}
+	a := &ask{verb: f.Verb, op: f.Name, script: words.Request.Script}
+	errs := []error{unfit(name, command[1:]), a.catches(words.Capture)}
 	for i, text := range command {
 		t, err := form.Parse(text)
 		if err != nil {

@@ -3,13 +3,16 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
+	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/valyala/fasthttp"
@@ -47,6 +50,9 @@ type client struct {
 	run           string
 	host          string
 	authorization string
+	origin        string   // as in a URL: https://HOST
+	secrets       []string // that the plan names
+	cookies       bool
 	most          int  // the largest body, in bytes
 	values        bool // the bodies of gets are checked
 	room          driver.Room
@@ -60,7 +66,12 @@ type client struct {
 	response fasthttp.Response
 	out      []byte
 	body     []byte
+	plain    []byte // of what is encoded
 	message  []byte
+	looked   []byte // the body as forms look at it
+	unzip    *gzip.Reader
+	jar      driver.Bag // the cookies of the request
+	found    driver.Findings
 }
 
 // word compiles the wordings: the plan's forms, and the usual forms for the other verbs.
@@ -77,20 +88,26 @@ func (c *client) word(forms []driver.Form, secrets func(string) (string, error))
 		if !ok {
 			return fmt.Errorf("web: op %q is a %T, want a *web.Form", f.Name, f.Words)
 		}
-		words, err := words.disclosed(secrets)
-		if err != nil {
-			return fmt.Errorf("op %q: %w", f.Name, err)
-		}
 		w, err := compile(words, f.Verb)
+		if err == nil {
+			err = w.disclose(func(name string) (string, error) {
+				secret, err := secrets(name)
+				c.secrets = append(c.secrets, secret)
+				return secret, err
+			})
+		}
 		if err != nil {
 			return fmt.Errorf("op %q: %w", f.Name, err)
 		}
-		c.words[f.Verb] = w
+		c.words[f.Verb], w.op = w, f.Name
 	}
 	for verb, w := range c.words {
 		if w != nil {
 			w.head(c)
-			w.holds = c.values && driver.Verb(verb) == driver.Get
+			w.gets = c.values && driver.Verb(verb) == driver.Get
+			if w.holds = min(w.holds, c.most); w.gets {
+				w.holds = c.most
+			}
 		}
 	}
 	return nil
@@ -117,6 +134,40 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	if w == nil {
 		return fmt.Errorf("web: no words for a %v", req.Verb)
 	}
+	c.found = driver.Findings{Bag: c.found.Bag[:0]}
+	if c.cookies {
+		c.fill(req)
+	}
+	if !w.leads(req) {
+		c.refuse(reply, "%s: what %v stands for cannot be a path: capture one that begins with one /, without spaces", w.op, w.path)
+		return nil
+	}
+	var next *hop
+	var unasked error
+	for more := true; more; more = next != nil {
+		err := c.request(ctx, w, req, next)
+		switch {
+		case err == driver.ErrUnasked:
+			unasked = err
+		case err != nil && (ctx.Err() != nil || timedOut(err)):
+			return context.DeadlineExceeded
+		case err != nil:
+			return err
+		}
+		if next, err = c.after(w, req, next); err != nil {
+			c.refuse(reply, "%s: %v", w.op, err)
+			break
+		}
+	}
+	if reply.Code = uint16(min(c.response.StatusCode(), math.MaxUint16)); reply.Message == nil {
+		c.judge(w, req, reply)
+	}
+	c.show(reply)
+	return unasked
+}
+
+// request sends a request over a connection that is made if need be, and reads the response.
+func (c *client) request(ctx context.Context, w *wording, req *driver.Request, at *hop) error {
 	if conn, ok := c.conn.(interface{ Ended() bool }); ok && conn.Ended() {
 		_ = c.Close() // the server has closed it while it was idle
 	}
@@ -125,19 +176,62 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 			return err
 		}
 	}
-	err := c.exchange(ctx, w, req)
-	switch {
-	case err == driver.ErrUnasked:
-	case err != nil && (ctx.Err() != nil || timedOut(err)):
-		return context.DeadlineExceeded
-	case err != nil:
-		return err
-	}
-	c.judge(w, reply)
-	if err != nil || c.response.ConnectionClose() {
+	err := c.exchange(ctx, w, req, at)
+	if err == driver.ErrUnasked || err == nil && c.response.ConnectionClose() {
 		_ = c.Close() // the server will close it, or what comes next answers nothing
 	}
 	return err
+}
+
+// hop is a request that a redirect has asked for.
+type hop struct {
+	line string // its method and path
+	bare bool   // without the body
+}
+
+// after takes the cookies of a response, and returns the request that follows it; nil if it is the last.
+func (c *client) after(w *wording, req *driver.Request, at *hop) (*hop, error) {
+	if c.cookies {
+		if err := c.remember(req.Target); err != nil {
+			return nil, err
+		}
+	}
+	status, location := c.response.StatusCode(), c.response.Header.Peek(fasthttp.HeaderLocation)
+	if w.follow == 0 || len(location) == 0 || status != 301 && status != 302 && status != 303 && status != 307 && status != 308 {
+		return nil, nil
+	}
+	if c.found.Hops == w.follow {
+		return nil, fmt.Errorf("more than follow = %d redirects, the last to %.200s", w.follow, location)
+	}
+	method, path, _ := strings.Cut(string(c.out), " ")
+	path, _, _ = strings.Cut(path, " ")
+	from, err := url.Parse(c.origin + path)
+	if err != nil {
+		return nil, err
+	}
+	to, err := from.Parse(string(location))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("a redirect to no URL: %.200q", location)
+	case originOf(to) != c.origin:
+		return nil, fmt.Errorf("a redirect from %s to another origin, which is not followed: %.200s", c.origin, location)
+	}
+	c.found.Hops++
+	next := &hop{bare: at != nil && at.bare}
+	if status == 303 && method != "HEAD" || status <= 302 && method == "POST" { // RFC 9110, section 15.4
+		method, next.bare = "GET", true
+	}
+	next.line = method + " " + to.RequestURI()
+	return next, nil
+}
+
+// originOf returns the origin of a URL (RFC 6454): scheme, host and, unless it is the scheme's default, port.
+func originOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
+		host = strings.TrimSuffix(host, port)
+	}
+	return u.Scheme + "://" + host
 }
 
 // timedOut reports whether a deadline has ended a read or a write. fasthttp's error for that is not a net.Error.
@@ -147,7 +241,7 @@ func timedOut(err error) bool {
 }
 
 // encode builds a request in c.out. It returns a body that is too large to copy, to be written after c.out.
-func (c *client) encode(w *wording, req *driver.Request) (rest []byte, err error) {
+func (c *client) encode(w *wording, req *driver.Request, at *hop) (rest []byte, err error) {
 	if w.whole {
 		var is bool
 		if c.out, is = w.appendWhole(c.out[:0], req.Key); !is {
@@ -155,8 +249,17 @@ func (c *client) encode(w *wording, req *driver.Request) (rest []byte, err error
 		}
 		return nil, nil
 	}
-	c.body = w.body.Append(c.body[:0], req, c.run)
-	c.out = w.append(c.out[:0], req, c.run, len(c.body))
+	if at != nil {
+		c.out = append(c.out[:0], at.line...)
+	} else {
+		c.out = w.appendLine(c.out[:0], req, c.run)
+	}
+	if at != nil && at.bare {
+		c.out = c.appendHead(c.out, w, req, -1)
+		return nil, nil
+	}
+	c.body = w.appendBody(c.body[:0], req, c.run)
+	c.out = c.appendHead(c.out, w, req, len(c.body))
 	if len(c.body) > together {
 		return c.body, nil
 	}
@@ -165,12 +268,12 @@ func (c *client) encode(w *wording, req *driver.Request) (rest []byte, err error
 }
 
 // exchange sends a request and reads the response to it.
-func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) error {
+func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request, at *hop) error {
 	deadline, _ := ctx.Deadline()
 	if err := c.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	rest, err := c.encode(w, req)
+	rest, err := c.encode(w, req, at)
 	if err != nil {
 		return err
 	}
@@ -206,7 +309,7 @@ func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) 
 }
 
 // receive reads a response whose status is known to be final. It counts the body and drops it as it comes, or holds it.
-func (c *client) receive(hold bool) (err error) {
+func (c *client) receive(hold int) (err error) {
 	c.value = nil
 	if c.in, err = readHead(&c.response.Header, c.in, c.conn); err != nil {
 		return err
@@ -222,8 +325,11 @@ func (c *client) receive(hold bool) (err error) {
 	if length > c.most {
 		return c.ended(nil)
 	}
-	if hold {
-		return c.hold(c.response.BodyStream(), length)
+	if hold > 0 && length > hold {
+		return errTooLong
+	}
+	if hold > 0 {
+		return c.hold(c.response.BodyStream(), length, hold)
 	}
 	if c.drain == nil {
 		c.drain = make([]byte, piece)
@@ -248,8 +354,8 @@ func (c *client) ended(err error) error {
 }
 
 // hold reads a body into the room that clients share; length is negative if it is not known.
-func (c *client) hold(body io.Reader, length int) (err error) {
-	for err == nil && len(c.value) <= c.most {
+func (c *client) hold(body io.Reader, length, most int) (err error) {
+	for err == nil && len(c.value) <= most {
 		n := piece
 		if length >= 0 {
 			n = min(piece, length-len(c.value))
@@ -259,6 +365,9 @@ func (c *client) hold(body io.Reader, length int) (err error) {
 		}
 		n, err = body.Read(c.value[len(c.value):cap(c.value)])
 		c.value = c.value[:len(c.value)+n]
+	}
+	if err == nil && most < c.most {
+		return errTooLong
 	}
 	return c.ended(err)
 }
@@ -285,12 +394,14 @@ func (c *client) await() error {
 }
 
 // judge turns a response into a reply.
-func (c *client) judge(w *wording, reply *driver.Reply) {
+func (c *client) judge(w *wording, req *driver.Request, reply *driver.Reply) {
 	status := c.response.StatusCode()
-	reply.Code = uint16(min(status, math.MaxUint16))
 	if reply.Outcome = w.outcome(status); reply.Outcome == driver.OK {
-		if !w.stores {
+		if w.gets {
 			reply.Value = c.value
+		}
+		if len(w.checks)+len(w.captures) > 0 {
+			c.look(w, req, reply)
 		}
 		return
 	}
@@ -301,7 +412,7 @@ func (c *client) judge(w *wording, reply *driver.Reply) {
 	c.message = append(append(c.message, ' '), fasthttp.StatusMessage(status)...)
 	if to := c.response.Header.Peek(fasthttp.HeaderLocation); status/100 == 3 && len(to) > 0 {
 		c.message = append(append(c.message, " to "...), to[:min(len(to), 200)]...)
-		c.message = append(c.message, ", which is not followed: write the endpoint and the path that it leads to"...)
+		c.message = append(c.message, ", which is not followed: write follow = 1 in the request, or the path that it leads to"...)
 	}
 	reply.Message = c.message
 }

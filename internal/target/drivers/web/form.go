@@ -2,9 +2,14 @@ package web
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +23,8 @@ import (
 type Form struct {
 	Request Request `hcl:"request,block" json:"request"`
 	Expect  *Expect `hcl:"expect,block" json:"expect,omitempty"`
+
+	Capture map[string]string `hcl:"capture,optional" json:"capture,omitempty"` // selectors by the names of what they find
 }
 
 // Request says what to send.
@@ -27,19 +34,18 @@ type Request struct {
 	Path    string            `hcl:"path,optional" json:"path"` // a template, including any query; the text of a placeholder is escaped
 	Headers map[string]string `hcl:"headers,optional" json:"headers,omitempty"`
 	Body    string            `hcl:"body,optional" json:"body,omitempty"`
+	JSON    form.JSON         `hcl:"json,optional" json:"json,omitempty"`     // instead of a body, as are the next two
+	Fields  map[string]string `hcl:"fields,optional" json:"fields,omitempty"` // of an HTML form
+	Parts   []Part            `hcl:"part,block" json:"part,omitempty"`        // of a form with files
+	Basic   string            `hcl:"basic,optional" json:"basic,omitempty"`   // USER:PASSWORD
+	Follow  int               `hcl:"follow,optional" json:"follow,omitempty"` // the most redirects to follow, on the same origin
 }
 
-// secretIn matches what stands for a secret in the value of a header.
-var secretIn = regexp.MustCompile(`\{secret\.([A-Z][A-Z0-9_]{0,63})\}`)
-
-// Secrets lists the secrets that headers name.
-func (r Request) Secrets() (names []string) {
-	for _, text := range r.Headers {
-		for _, match := range secretIn.FindAllStringSubmatch(text, -1) {
-			names = append(names, match[1])
-		}
-	}
-	return names
+// Part is a part of a multipart body (RFC 7578).
+type Part struct {
+	Name string     `hcl:"name,label" json:"name"`
+	Text string     `hcl:"text,optional" json:"text,omitempty"`
+	File *form.File `hcl:"file,optional" json:"file,omitempty"`
 }
 
 // harmless matches headers whose values are no secrets, and tokenIn a query that looks like one.
@@ -56,7 +62,7 @@ func Harmless(name string) bool { return harmless.MatchString(name) }
 func (f *Form) Exposed() (names []string) {
 	r := f.Request
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-		if private.MatchString(name) && !harmless.MatchString(name) && !secretIn.MatchString(r.Headers[name]) {
+		if private.MatchString(name) && !harmless.MatchString(name) && len(driver.SecretsIn(r.Headers[name])) == 0 {
 			names = append(names, "header "+name)
 		}
 	}
@@ -66,32 +72,15 @@ func (f *Form) Exposed() (names []string) {
 	return names
 }
 
-// disclosed returns the form with the secrets that its headers name.
-func (f *Form) disclosed(lookUp func(name string) (string, error)) (*Form, error) {
-	if len(f.Request.Secrets()) == 0 {
-		return f, nil
-	}
-	own, wrong := *f, error(nil)
-	own.Request.Headers = maps.Clone(f.Request.Headers)
-	for header, text := range own.Request.Headers {
-		own.Request.Headers[header] = secretIn.ReplaceAllStringFunc(text, func(match string) string {
-			name := secretIn.FindStringSubmatch(match)[1]
-			secret, err := lookUp(name)
-			if err == nil && (!plain(secret) || len(secret) > mostText/2) {
-				err = fmt.Errorf("secret %q holds what no header may: write printable characters on one line", name)
-			}
-			wrong = errors.Join(wrong, err)
-			return strings.NewReplacer("{", "{{", "}", "}}").Replace(secret)
-		})
-	}
-	return &own, wrong
-}
-
-// Expect says which statuses mean which outcome. Each list replaces the usual one.
+// Expect says which statuses mean which outcome; each list replaces the usual one. What is ok by its status is an error if one of the checks fails.
 type Expect struct {
 	OK       []int `hcl:"ok,optional" json:"ok,omitempty"`
 	Miss     []int `hcl:"miss,optional" json:"miss,omitempty"`
 	Conflict []int `hcl:"conflict,optional" json:"conflict,omitempty"`
+
+	Equal  map[string]string `hcl:"equal,optional" json:"equal,omitempty"`   // templates by selector
+	Match  map[string]string `hcl:"match,optional" json:"match,omitempty"`   // regular expressions by selector
+	Absent []string          `hcl:"absent,optional" json:"absent,omitempty"` // selectors
 }
 
 // vegetaForm is the form in which keys are whole requests, from a file of vegeta's targets.
@@ -117,11 +106,18 @@ type wording struct {
 	path     form.Template
 	headers  []header
 	body     form.Template
-	stores   bool
-	holds    bool // the body of a response is needed
-	keyed    bool
-	fields   []string
+	insert   func(p *form.Part, dst []byte, req *driver.Request, run string) []byte // appends a part of the body
+	basic    form.Template
+	follow   int
+	led      bool                // the path is what was captured, as it is
+	gets     bool                // replies have the body
+	holds    int                 // the most bytes of a body that is needed; 0 if it is not
 	outcomes [600]driver.Outcome // by status
+
+	op       string // its name
+	checks   []check
+	names    []string // of the checks, each once
+	captures []capture
 
 	start string // beginning of the head, up to the path
 	fixed string // part of the head, from the path to the form's headers
@@ -146,43 +142,139 @@ func compile(f *Form, verb driver.Verb) (*wording, error) {
 	if f.Request.Form != "" {
 		return compileWhole(f, verb)
 	}
-	w := &wording{method: f.Request.Method}
+	w := &wording{method: f.Request.Method, follow: f.Request.Follow, insert: (*form.Part).Append}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	parse := func(attribute, text string) form.Template {
-		t, err := form.Parse(text)
-		if err != nil {
-			wrong("%s = %.60q: %w", attribute, text, err)
-		}
-		return t
-	}
+	parse := parsing(wrong)
 	if !token(w.method) || len(w.method) > 32 || w.method != strings.ToUpper(w.method) || w.method == "CONNECT" {
 		wrong("method = %.60q: write GET, PUT, POST, DELETE, HEAD or another method of the server's, in capitals; not CONNECT", w.method)
 	}
 	w.path = parse("path", f.Request.Path)
-	if len(f.Request.Path) > mostText || !strings.HasPrefix(f.Request.Path, "/") || strings.ContainsFunc(f.Request.Path, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' }) {
+	w.led = len(w.path) == 1 && w.path[0].Kind == form.Noted
+	if len(f.Request.Path) > mostText || !w.led && !strings.HasPrefix(f.Request.Path, "/") || strings.ContainsFunc(f.Request.Path, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' }) {
 		wrong("path = %.60q: write a path that begins with / and is escaped as in a URL, of at most %d bytes", f.Request.Path, mostText)
 	}
 	if w.path.Count(form.Value) > 0 {
 		wrong("path = %.60q: write {value} in the body: a path has no room for it", f.Request.Path)
 	}
 	w.headers = readHeaders(f.Request.Headers, parse, wrong)
-	w.body = parse("body", f.Request.Body)
+	w.content(&f.Request, parse, wrong)
 	if w.body != nil && (w.method == "GET" || w.method == "HEAD") {
 		wrong("body of a %s: leave it out, or write method = \"POST\"", w.method)
 	}
-	readStatuses(w, f.Expect, verb, wrong)
-	for _, t := range w.templates() {
-		w.stores = w.stores || t.Stores()
-		w.keyed = w.keyed || t.Count(form.Key) > 0
-		w.fields = t.Fields(w.fields)
+	if w.basic = parse("basic", f.Request.Basic); w.basic != nil && (!strings.Contains(f.Request.Basic, ":") || w.has("Authorization")) {
+		wrong("basic = %.60q: write USER:PASSWORD, and no Authorization in headers", f.Request.Basic)
 	}
+	if w.follow < 0 || w.follow > mostHops {
+		wrong("follow = %d: write how many redirects to follow, up to %d", w.follow, mostHops)
+	}
+	w.replies(f, verb, parse, wrong)
 	return w, errors.Join(errs...)
+}
+
+const mostHops = 20
+
+// replies reads what a form says about responses.
+func (w *wording) replies(f *Form, verb driver.Verb, parse func(attribute, text string) form.Template, wrong func(string, ...any)) {
+	readStatuses(w, f.Expect, verb, wrong)
+	if f.Expect != nil {
+		w.expects(f.Expect, parse, wrong)
+	}
+	w.catches(f.Capture, wrong)
+	if w.looks() {
+		w.holds = mostLooked
+	}
+}
+
+// content reads the body of requests.
+func (w *wording) content(r *Request, parse func(attribute, text string) form.Template, wrong func(string, ...any)) {
+	kind, kinds := "", 0
+	if r.Body != "" {
+		w.body, kinds = parse("body", r.Body), kinds+1
+	}
+	if r.JSON != "" {
+		t, err := r.JSON.Template()
+		if err != nil {
+			wrong("json has %w", err)
+		}
+		w.body, w.insert, kind, kinds = t, (*form.Part).AppendJSON, "application/json", kinds+1
+	}
+	if len(r.Fields) > 0 {
+		w.body, kind, kinds = form.Template{}, "application/x-www-form-urlencoded", kinds+1
+		w.insert = func(p *form.Part, dst []byte, req *driver.Request, run string) []byte {
+			return appendEscaped(dst, p, req, run, inField)
+		}
+		for i, name := range slices.Sorted(maps.Keys(r.Fields)) {
+			w.body = w.body.Add(form.Part{Text: "&"[:min(i, 1)] + url.QueryEscape(name) + "="})
+			for _, p := range parse("fields", r.Fields[name]) {
+				if p.Kind == form.Text {
+					p.Text = url.QueryEscape(p.Text)
+				}
+				w.body = w.body.Add(p)
+			}
+		}
+	}
+	if len(r.Parts) > 0 {
+		kind, kinds = w.multipart(r.Parts, parse, wrong), kinds+1
+	}
+	switch {
+	case kinds > 1:
+		wrong("request has several of body, json, fields and part: write one")
+	case kind != "" && len(r.Parts) > 0 && w.has("Content-Type"):
+		wrong("headers has Content-Type beside part: leave it out: it names the boundary of the parts")
+	case kind != "" && !w.has("Content-Type"):
+		w.headers = append(w.headers, header{"Content-Type", form.Template{{Text: kind}}})
+	}
+}
+
+// multipart makes a body of parts, and returns its type.
+func (w *wording) multipart(parts []Part, parse func(attribute, text string) form.Template, wrong func(string, ...any)) string {
+	all, _ := json.Marshal(parts)                                 // they are from JSON
+	boundary := fmt.Sprintf("loadgen%x", sha256.Sum256(all))[:39] // which occurs in no part
+	w.body = form.Template{}
+	for _, p := range parts {
+		head := fmt.Sprintf("--%s\r\nContent-Disposition: form-data; name=%q", boundary, p.Name)
+		content := parse("part", p.Text)
+		if !plain(p.Name) || p.Name == "" || (p.File != nil) == (p.Text != "") {
+			wrong("part %.60q: write part \"NAME\" { file = \"photo.png\" } or { text = \"…\" }", p.Name)
+		}
+		if p.File != nil {
+			data, err := base64.StdEncoding.DecodeString(p.File.Data)
+			if err != nil {
+				wrong("part %.60q: %w", p.Name, err)
+			}
+			head += fmt.Sprintf("; filename=%q\r\nContent-Type: %s", filepath.Base(p.File.Path), p.File.Type)
+			content = form.Template{{Text: string(data)}}
+		}
+		w.body = w.body.Add(form.Part{Text: head + "\r\n\r\n"})
+		for _, p := range content {
+			w.body = w.body.Add(p)
+		}
+		w.body = w.body.Add(form.Part{Text: "\r\n"})
+	}
+	w.body = w.body.Add(form.Part{Text: "--" + boundary + "--\r\n"})
+	return "multipart/form-data; boundary=" + boundary
+}
+
+// has reports whether a form has a header of its own.
+func (w *wording) has(name string) bool {
+	return slices.ContainsFunc(w.headers, func(h header) bool { return strings.EqualFold(h.name, name) })
+}
+
+// parsing returns a function that parses the text of an attribute.
+func parsing(wrong func(string, ...any)) func(attribute, text string) form.Template {
+	return func(attribute, text string) form.Template {
+		t, err := form.Parse(text)
+		if err != nil {
+			wrong("%s = %.60q: %w", attribute, text, err)
+		}
+		return t
+	}
 }
 
 // compileWhole makes a wording from a form whose keys are requests.
 func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
-	w := &wording{whole: true, keyed: true}
+	w := &wording{whole: true}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if f.Request.Form != vegetaForm {
@@ -191,7 +283,7 @@ func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
 	for _, a := range []struct {
 		name    string
 		written bool
-	}{{"method", f.Request.Method != ""}, {"path", f.Request.Path != ""}, {"headers", f.Request.Headers != nil}, {"body", f.Request.Body != ""}} {
+	}{{"method", f.Request.Method != ""}, {"path", f.Request.Path != ""}, {"headers", f.Request.Headers != nil}, {"body", f.Request.Body != ""}, {"json", f.Request.JSON != ""}, {"fields", f.Request.Fields != nil}, {"part", f.Request.Parts != nil}, {"basic", f.Request.Basic != ""}, {"follow", f.Request.Follow != 0}} {
 		if a.written {
 			wrong("%s beside form: leave it out: requests are those of the file", a.name)
 		}
@@ -199,17 +291,38 @@ func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
 	if !verb.Own() {
 		wrong("form = %.60q of a %v: give the op a name of its own, as in op \"replay\": a request may do anything", f.Request.Form, verb)
 	}
-	readStatuses(w, f.Expect, verb, wrong)
+	w.replies(f, verb, parsing(wrong), wrong)
 	return w, errors.Join(errs...)
 }
 
 // templates returns all templates of a wording.
-func (w *wording) templates() []form.Template {
-	all := []form.Template{w.path, w.body}
-	for _, h := range w.headers {
-		all = append(all, h.value)
+func (w *wording) templates() []*form.Template {
+	all := []*form.Template{&w.path, &w.body, &w.basic}
+	for i := range w.headers {
+		all = append(all, &w.headers[i].value)
+	}
+	for i := range w.checks {
+		all = append(all, &w.checks[i].equal)
 	}
 	return all
+}
+
+// disclose puts the secrets into the templates.
+func (w *wording) disclose(lookUp func(name string) (string, error)) error {
+	var errs []error
+	for _, t := range w.templates() {
+		var err error
+		*t, err = t.Disclosed(lookUp)
+		errs = append(errs, err)
+	}
+	for _, h := range w.headers {
+		for _, p := range h.value {
+			if p.Kind == form.Secret && (!plain(p.Text) || len(p.Text) > mostText/2) {
+				errs = append(errs, fmt.Errorf("a secret in header %q holds what no header may: write printable characters on one line", h.name))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // readHeaders reads a form's headers, sorted by name.
@@ -232,7 +345,7 @@ func readHeaders(all map[string]string, parse func(attribute, text string) form.
 		case len(text) > mostText || !plain(text):
 			wrong("headers has %.60q for %q: write printable ASCII characters, at most %d", text, name, mostText)
 		default:
-			t := parse("headers", secretIn.ReplaceAllString(text, "{$0}")) // as text: it is looked up where the load runs
+			t := parse("headers", text)
 			if t.Count(form.Value) > 0 {
 				wrong("headers has {value} for %q: write it in the body: a header has no room for it", name)
 			}
@@ -313,35 +426,69 @@ func (w *wording) head(c *client) {
 		}
 		return
 	}
-	if !slices.ContainsFunc(w.headers, func(h header) bool { return strings.EqualFold(h.name, "User-Agent") }) {
+	if !w.has("User-Agent") {
 		w.fixed += "User-Agent: loadgen\r\n"
 	}
-	if c.authorization != "" && !slices.ContainsFunc(w.headers, func(h header) bool { return strings.EqualFold(h.name, "Authorization") }) {
+	if c.authorization != "" && w.basic == nil && !w.has("Authorization") {
 		w.fixed += "Authorization: " + c.authorization + "\r\n"
 	}
 }
 
-// append appends the head of a request with a body of that many bytes.
-func (w *wording) append(dst []byte, req *driver.Request, run string, body int) []byte {
+// appendLine appends the beginning of a request: its method and path.
+func (w *wording) appendLine(dst []byte, req *driver.Request, run string) []byte {
 	dst = append(dst, w.start...)
+	if w.led && req.Bag != nil && w.leads(req) {
+		return w.path.Append(dst, req, run)
+	}
+	if w.led {
+		dst = append(dst, '/')
+	}
 	for i := range w.path {
 		dst = appendEscaped(dst, &w.path[i], req, run, inPath)
 	}
+	return dst
+}
+
+// leads reports whether what was captured for a path can be one.
+func (w *wording) leads(req *driver.Request) bool {
+	if !w.led || req.Bag == nil {
+		return true
+	}
+	to := req.Bag.Get(w.path[0].Text)
+	return strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "//") && !strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == 0x7f })
+}
+
+// appendHead appends the rest of the head of a request with a body of that many bytes; −1 for none.
+func (c *client) appendHead(dst []byte, w *wording, req *driver.Request, body int) []byte {
 	dst = append(dst, w.fixed...)
 	for i := range w.headers {
 		h := &w.headers[i]
 		dst = append(append(dst, h.name...), ": "...)
 		for i := range h.value {
-			dst = appendEscaped(dst, &h.value[i], req, run, inHeader)
+			dst = appendEscaped(dst, &h.value[i], req, c.run, inHeader)
 		}
 		dst = append(dst, "\r\n"...)
 	}
-	if w.body != nil || w.method == "PUT" || w.method == "POST" || w.method == "PATCH" {
+	if w.basic != nil {
+		c.plain = w.basic.Append(c.plain[:0], req, c.run)
+		dst = base64.StdEncoding.AppendEncode(append(dst, "Authorization: Basic "...), c.plain)
+		dst = append(dst, "\r\n"...)
+	}
+	dst = c.appendCookies(dst)
+	if body >= 0 && (w.body != nil || w.method == "PUT" || w.method == "POST" || w.method == "PATCH") {
 		dst = append(dst, "Content-Length: "...)
 		dst = strconv.AppendInt(dst, int64(body), 10)
 		dst = append(dst, "\r\n"...)
 	}
 	return append(dst, "\r\n"...)
+}
+
+// appendBody appends the body of a request.
+func (w *wording) appendBody(dst []byte, req *driver.Request, run string) []byte {
+	for i := range w.body {
+		dst = w.insert(&w.body[i], dst, req, run)
+	}
+	return dst
 }
 
 // appendWhole appends a request that is a key, and adds missing headers: Host first, as RFC 9112 (3.2) wants it. It reports whether the key is a
@@ -381,10 +528,13 @@ func names(head []byte, name string) bool {
 
 // inPath reports whether a byte may appear unescaped in a path or query; inHeader does so for a header.
 func inPath(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~/:@", c) >= 0
+	return alphanumeric(c) || strings.IndexByte("-._~/:@", c) >= 0
 }
 
 func inHeader(c byte) bool { return c >= ' ' && c < 0x7f }
+
+// inField does so for a field of an HTML form.
+func inField(c byte) bool { return alphanumeric(c) || strings.IndexByte("-._~", c) >= 0 }
 
 // appendEscaped appends a part of a template. In the text of a placeholder, each byte that may does not allow becomes %XX, so that no key ends a line
 // or reaches beyond its part of a path.
@@ -446,9 +596,15 @@ func (vocabulary) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 	if err != nil {
 		return form.Wording{}, err
 	}
-	out := form.Wording{Stores: w.stores, Keyed: w.keyed, Fields: w.fields, Requests: w.whole, Command: w.method}
+	out := form.Wording{Keyed: w.whole, Requests: w.whole, Command: w.method, Checks: w.names}
 	if w.whole {
 		out.Command = "TARGETS" // its methods stand in a file
+	}
+	for _, t := range w.templates() {
+		out.Take(*t)
+	}
+	for _, c := range w.captures {
+		out.Captures = append(out.Captures, c.as)
 	}
 	for _, o := range []driver.Outcome{driver.OK, driver.Miss, driver.Conflict} {
 		if slices.Contains(w.outcomes[200:], o) {
@@ -469,14 +625,15 @@ func (vocabulary) ShowForm(config any, f driver.Form, sample *driver.Request, ru
 	if err != nil {
 		return ""
 	}
-	w.head(&client{host: host(cfg, "HOST:PORT")})
+	c := &client{host: host(cfg, "HOST:PORT"), run: run}
+	w.head(c)
 	if w.whole {
 		text, _ := w.appendWhole(nil, []byte("METHOD PATH HTTP/1.1\r\n\r\n"))
 		lines := strings.Split(strings.TrimSpace(string(text)), "\r\n")
 		return strings.Join(append(lines, "and the headers and the body that the request has in its file"), "\n")
 	}
-	body := w.body.Append(nil, sample, run)
-	head := strings.TrimSpace(string(w.append(nil, sample, run, len(body))))
+	body := w.appendBody(nil, sample, run)
+	head := strings.TrimSpace(string(c.appendHead(w.appendLine(nil, sample, run), w, sample, len(body))))
 	var lines []string
 	for line := range strings.SplitSeq(head, "\r\n") {
 		lines = append(lines, shown(line, 200))

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -32,6 +33,14 @@ var (
 
 // Name returns "http2".
 func (HTTP2) Name() string { return "http2" }
+
+// CheckForm implements form.Former. A request is a stream, so there is none for a redirect to be followed.
+func (h HTTP2) CheckForm(config any, f driver.Form) (form.Wording, error) {
+	if words, ok := f.Words.(*Form); ok && words.Request.Follow != 0 {
+		return form.Wording{}, errors.New(`follow of driver "http2": leave it out, or write driver = "web"`)
+	}
+	return h.vocabulary.CheckForm(config, f)
+}
 
 // Builtin returns "": no built-in node speaks the protocol.
 func (HTTP2) Builtin() string { return "" }

@@ -40,14 +40,15 @@ type stream struct {
 	sent   int    // bytes of the body that have been sent
 	window int    // bytes that may be sent for now
 
-	in      int    // bytes of frames so far
-	interim int    // responses before the response
-	status  int    // 0 until the response's head has come
-	length  int    // of the body, as the head says; -1 if it does not
-	fields  []byte // the response's header block
-	got     int    // bytes of its body
-	credit  int    // bytes received for which the window was not opened again
-	held    []byte // the body, if it is looked at
+	in      int            // bytes of frames so far
+	interim int            // responses before the response
+	status  int            // 0 until the response's head has come
+	length  int            // of the body, as the head says; -1 if it does not
+	fields  []byte         // the response's header block
+	got     int            // bytes of its body
+	credit  int            // bytes received for which the window was not opened again
+	held    []byte         // the body, if it is looked at
+	req     driver.Request // if the response is looked at
 }
 
 // hub is what the connections of an event loop share.
@@ -121,7 +122,10 @@ func (h *hub) word(endpoint string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := &client{run: h.link.Run, host: host(cfg, endpoint), authorization: authorization, most: int(cfg.MaxBody), values: h.link.Values}
+	words := &client{run: h.link.Run, host: host(cfg, endpoint), authorization: authorization, most: int(cfg.MaxBody), values: h.link.Values, cookies: cfg.Cookies}
+	if authorization != "" {
+		words.secrets = []string{authorization}
+	}
 	if err := words.word(h.link.Forms, h.link.Secrets); err != nil {
 		return nil, err
 	}
@@ -146,7 +150,7 @@ func (c *conn) succeed(old *conn) {
 			c.before = id - 1
 		}
 		s, was := c.place(id), old.find(id)
-		s.w, s.head, s.body = was.w, was.head, was.body
+		s.w, s.head, s.body, s.req = was.w, was.head, was.body, was.req
 	}
 }
 
@@ -252,8 +256,11 @@ func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
 		c.before = req.ID - 1
 	}
 	s := c.place(req.ID)
-	s.w = c.words.words[req.Verb]
-	rest, err := c.words.encode(s.w, req)
+	if s.w = c.words.words[req.Verb]; len(s.w.checks) > 0 || c.words.cookies {
+		s.req = *req
+		c.words.fill(req)
+	}
+	rest, err := c.words.encode(s.w, req, nil)
 	if err != nil {
 		panic(err) // plans with such keys are refused
 	}
@@ -451,6 +458,8 @@ func (c *conn) Parse(b []byte, _ driver.Verb, reply *driver.Reply) (n int, err e
 		c.words.refuse(reply, "the server has reset the stream: %v", http2.ErrCode(binary.BigEndian.Uint32(f.payload)))
 	case t.got > c.words.most:
 		c.words.refuse(reply, "%v", c.words.ended(nil))
+	case t.w.holds > 0 && t.got > t.w.holds:
+		c.words.refuse(reply, "%v", errTooLong)
 	case t.status == 0:
 		return 0, errors.New("a stream that ends without a response")
 	case t.length >= 0 && t.got != t.length && t.status != 204 && t.status != 304 && t.w.method != "HEAD" && !t.w.whole:
@@ -472,7 +481,8 @@ func (c *conn) answer(s *stream, reply *driver.Reply) error {
 	head := &c.words.response.Header
 	head.Reset()
 	head.SetStatusCode(s.status)
-	for b := s.fields; len(b) > 0 && s.w.outcome(s.status) == driver.Error; {
+	looks := len(s.w.checks)+len(s.w.captures) > 0 || c.words.cookies || s.w.outcome(s.status) == driver.Error
+	for b := s.fields; len(b) > 0 && looks; {
 		rest, err := c.reader.next(b)
 		if err != nil {
 			return err
@@ -485,8 +495,16 @@ func (c *conn) answer(s *stream, reply *driver.Reply) error {
 			head.AddBytesKV(c.reader.name, value)
 		}
 	}
-	c.words.value = s.held
-	c.words.judge(s.w, reply)
+	words := c.words
+	words.value, words.found = s.held, driver.Findings{Bag: words.found.Bag[:0]}
+	if words.cookies {
+		if err := words.remember(s.req.Target); err != nil {
+			words.refuse(reply, "%s: %v", s.w.op, err)
+			return nil
+		}
+	}
+	words.judge(s.w, &s.req, reply)
+	words.show(reply)
 	return nil
 }
 
@@ -531,7 +549,7 @@ func (c *conn) take(s *stream, f *frame) error {
 		return errors.New("DATA before HEADERS")
 	case f.kind == http2.FrameData:
 		switch s.got += len(p); {
-		case !s.w.holds || s.got > c.words.most:
+		case s.got > s.w.holds:
 		case len(s.held) == 0 && f.flags.Has(http2.FlagDataEndStream):
 			s.held = p
 		default:

@@ -275,7 +275,7 @@ func TestHostileStreams(t *testing.T) {
 // TestBodiesAreDropped: windows open for what has come, and nothing of it is kept.
 func TestBodiesAreDropped(t *testing.T) {
 	s := newStreams(t, &Config{MaxBody: mostBody})
-	s.words.words[driver.Get].holds = false
+	s.words.words[driver.Get].holds = 0
 	s.get(1, 1)
 	_ = s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(":status", "200"), EndHeaders: true})
 	s.hear()

@@ -148,7 +148,7 @@ func TestStatuses(t *testing.T) {
 		{driver.Put, 412, driver.Conflict, ""},
 		{driver.Get, 503, driver.Error, "status 503 Service Unavailable"},
 		{driver.Get, 304, driver.Error, "status 304"},
-		{driver.Get, 301, driver.Error, "status 301 Moved Permanently to https://elsewhere.example/x, which is not followed: write the endpoint and the path"},
+		{driver.Get, 301, driver.Error, "status 301 Moved Permanently to https://elsewhere.example/x, which is not followed: write follow = 1 in the request"},
 		{visit, 201, driver.OK, ""},
 		{visit, 302, driver.OK, ""},
 		{visit, 200, driver.Error, "status 200 OK"},

@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+)
+
+// Rows is a CSV file with a line of column names, of which each scenario takes a row.
+type Rows struct {
+	EntryFile
+	Count   int64    `json:"count"`
+	Columns []string `json:"columns"`
+	Pick    string   `json:"pick"`
+	Loop    bool     `json:"loop,omitempty"` // after the last row comes the first
+}
+
+// The ways to pick a scenario's row.
+const (
+	SessionRows  = "session"  // that with the session's number
+	SequenceRows = "sequence" // each once, in order
+	uniformRows  = "uniform"
+)
+
+// Once reports whether each row is taken once. A nil r is not.
+func (r *Rows) Once() bool { return r != nil && r.Pick == SequenceRows && !r.Loop }
+
+const rowForm = "rows" // for Vars.Keys
+
+// rows reads where a dataset's rows are.
+func (b *block) rows() *Rows {
+	b.Expect([]string{"file", "pick", "loop"}, nil)
+	rows := &Rows{EntryFile: EntryFile{Form: rowForm}, Pick: uniformRows, Count: 1, Columns: []string{}}
+	b.Text("pick", &rows.Pick)
+	b.Flag("loop", &rows.Loop)
+	b.Text("file", &rows.Path)
+	if !b.Require("file", `Write file = "users.csv", whose first line names its columns.`) || rows.Path == "" || b.r.Wrong[b.Path+".file"] {
+		return rows
+	}
+	if b.r.keys == nil {
+		return rows
+	}
+	facts, err := b.r.keys(rows.Path, rowForm, "")
+	if err != nil {
+		b.Bad("file", err.Error(), "")
+		return rows
+	}
+	rows.SHA256, rows.Length, rows.Bytes, rows.Count, rows.Columns = facts.SHA256, facts.Length, facts.Bytes, facts.Count, facts.Columns
+	return rows
+}
+
+// rows checks a dataset's rows.
+func (v *validator) rows(at part, r *Rows) {
+	v.oneOf(at, "pick", r.Pick, SessionRows, SequenceRows, uniformRows)
+	if r.Path == "" || len(r.Path) > dialect.MaxString || r.Form != rowForm || r.Count < 1 || r.SHA256 != "" && (!sha256Pattern.MatchString(r.SHA256) || len(r.Columns) == 0) {
+		v.fault(at.where+": no file, or impossible attributes of it", `Write file = "users.csv".`, at.path+".file")
+	}
+	if r.Loop && r.Pick == uniformRows {
+		v.fault(at.where+": loop of rows that are drawn at random", `Leave it out, or write pick = "session" or "sequence".`, at.path+".loop")
+	}
+}
+
+// enough checks that a phase has as many rows as it takes.
+func (v *validator) enough(ph *Phase, d *Dataset, at part) {
+	r := d.Rows
+	rows := "dataset." + d.Name + ".rows"
+	switch {
+	case r == nil || r.Loop || r.SHA256 == "":
+	case r.Pick == SessionRows && int64(ph.Sessions()) > r.Count:
+		v.fault(fmt.Sprintf("%s: %d sessions, and %s has %d rows", at.where, ph.Sessions(), r.Path, r.Count),
+			"Write more rows or fewer sessions, or loop = true for sessions that share rows.", rows+".file", at.path)
+	case r.Once() && ph.Schedule() != nil:
+		v.fault(fmt.Sprintf("%s: %s with the rows of %s in sequence", at.where, ph.scheduled(), r.Path),
+			"Write loop = true, or closed { … }: a sequence ends when its rows do, a schedule when its time does.", rows+".pick", at.path)
+	}
+}
+
+// notes checks that what a phase's ops take from their scenario is there: fields of its row, and what setup or an earlier step has captured.
+func (v *validator) notes(ph *Phase, d *Dataset, at part) {
+	made := map[string]bool{}
+	take := func(steps []ScenarioStep, made map[string]bool, in part, setup bool) {
+		for _, step := range steps {
+			t := v.plan.Target(step.TargetIn(ph))
+			if t == nil || t.Op(step.Op) == nil {
+				continue
+			}
+			o := t.Op(step.Op)
+			for _, note := range o.notes {
+				v.note(d, note, made, in, "target."+t.Name+".op."+o.Name, "op "+dialect.Quote(o.Name))
+				if setup && strings.HasPrefix(note, "row.") && d.Rows != nil && d.Rows.Pick != SessionRows {
+					v.fault(fmt.Sprintf("%s: op %s takes {%s}, a row that its session does not keep", in.where, dialect.Quote(o.Name), note),
+						`Write pick = "session": setup is carried out once in a session, and other rows are those of a scenario.`, "dataset."+d.Name+".rows.pick", in.path)
+				}
+			}
+			for _, name := range o.captures {
+				made[name] = true
+			}
+		}
+	}
+	take(ph.SetupSteps, made, at.in("setup"), true)
+	for _, s := range ph.Scenarios {
+		of := map[string]bool{}
+		maps.Copy(of, made)
+		take(s.Steps, of, part{at.path + ".scenario." + s.Name, at.where + ", scenario " + dialect.Quote(s.Name)}, false)
+	}
+	if len(ph.Scenarios) == 0 {
+		for _, w := range ph.Ops {
+			take([]ScenarioStep{{Op: w.Op}}, map[string]bool{}, at, false)
+		}
+	}
+}
+
+// note checks one of these; made has what was captured before.
+func (v *validator) note(d *Dataset, note string, made map[string]bool, at part, path, who string) {
+	kind, name, _ := strings.Cut(note, ".")
+	r := d.Rows
+	switch {
+	case kind == "captured" && !made[name]:
+		v.fault(fmt.Sprintf("%s: %s takes {%s}, which nothing before it captures", at.where, who, note),
+			fmt.Sprintf("Write capture = { %s = … } in an op of an earlier step, or of a step in setup.", name), path, at.path)
+	case kind != "row":
+	case r == nil:
+		v.fault(fmt.Sprintf("%s: %s takes {%s}, and dataset %q has no rows", at.where, who, note, d.Name), `Write rows { file = "users.csv" } in it.`, path, at.path)
+	case r.SHA256 != "" && !slices.Contains(r.Columns, name):
+		v.fault(fmt.Sprintf("%s: %s takes {%s}, which is no column of %s", at.where, who, note, r.Path), dialect.Instead(name, r.Columns, "{row.%s}"), path, at.path)
+	}
+}
