@@ -173,6 +173,9 @@ func (f *diskFlags) asked(dir string) (*disk, error) {
 		return nil, failed("%s: %w", dir, err)
 	}
 	f.loops.logRoot = d.Root
+	if info, err := os.Stat(d.Root); err == nil && !info.IsDir() { // a pipe would never open
+		return nil, failed("open %s: not a directory: write one", d.Root)
+	}
 	root, err := os.OpenRoot(d.Root)
 	if err != nil {
 		return nil, failed("%w: write a directory that is there and that this user may use", err)

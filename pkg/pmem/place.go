@@ -49,7 +49,7 @@ func (p Place) has(option string) bool { return slices.Contains(strings.Split(p.
 func (p Place) Volatile() bool { return inMemory(p.FileSystem) || inMemory(p.Beneath) }
 
 func inMemory(kind string) bool {
-	return slices.Contains([]string{"tmpfs", "ramfs", "ram", "zram"}, kind)
+	return slices.Contains([]string{"tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "rootfs", "ram", "zram"}, kind)
 }
 
 // String returns "ext4 on /dev/sda1", or "tmpfs" if the device is only a name. An overlay names what is beneath: "overlay over tmpfs".

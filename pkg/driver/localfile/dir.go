@@ -122,7 +122,7 @@ func descend(root *os.Root, dir string, prepare func(at *os.Root, name string) e
 	return at, nil
 }
 
-// OpenDir opens a directory by name, unless the name is a symbolic link.
+// OpenDir opens a directory by name, unless the name is a symbolic link. It opens nothing else: a pipe would never open.
 func OpenDir(at *os.Root, name string) (*os.Root, error) {
 	before, err := at.Lstat(name)
 	if err != nil {
@@ -130,6 +130,9 @@ func OpenDir(at *os.Root, name string) (*os.Root, error) {
 	}
 	if before.Mode()&fs.ModeSymlink != 0 {
 		return nil, fmt.Errorf("open %s: it is a symbolic link", path.Join(at.Name(), name))
+	}
+	if !before.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: path.Join(at.Name(), name), Err: syscall.ENOTDIR}
 	}
 	dir, err := at.OpenRoot(name)
 	if err != nil {

@@ -685,7 +685,12 @@ func TestPlantedPipesDoNotHold(t *testing.T) {
 	require.NoError(t, errors.Join(unix.Mkfifo(filepath.Join(at, localfile.MadeName), 0o600), unix.Mkfifo(filepath.Join(at, "log"), 0o600)))
 	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(at, "zero")))
 	done := make(chan error, 1)
-	go func() { done <- localfile.Mark(root, ".") }()
+	go func() {
+		if _, err := localfile.OpenDir(root, "log"); !errors.Is(err, unix.ENOTDIR) {
+			done <- fmt.Errorf("opened as a directory: %w", err)
+		}
+		done <- localfile.Mark(root, ".")
+	}()
 	select {
 	case err := <-done:
 		require.NoError(t, err)
