@@ -2,9 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/plan/pace"
 )
 
 // Closed is a load of a fixed number of sessions, each with Pipeline ops in flight: the next op is due when one ends.
@@ -14,9 +18,11 @@ type Closed struct {
 	Duration   time.Duration `json:"duration_ns"` // 0 for until Iterations; if both are set, whichever comes first ends the load
 	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
 	WarmUp     time.Duration `json:"warmup_ns"`   // excluded from rates and latencies; 0 if derived from the series
-	Think      time.Duration `json:"think_ns"`    // from an op's end to the next one's due time
+	Think      time.Duration `json:"think_ns"`    // from an op's end to the next one's due time; the mean of Thinks
 
-	Trace *Trace `json:"trace,omitempty"` // source of ops; nil for none
+	Thinks *pace.Times `json:"think,omitempty"`  // nil if think times are all the same
+	Trace  *Trace      `json:"trace,omitempty"`  // source of ops; nil for none
+	Stages []Users     `json:"stages,omitempty"` // how many sessions there are over time, Sessions at most, for Duration in all; none if always Sessions
 }
 
 // closed reads a closed load.
@@ -28,7 +34,7 @@ func (b *block) closed() *Closed {
 	b.Duration("duration", &c.Duration)
 	b.Duration("ramp", &c.Ramp)
 	b.Duration("warmup", &c.WarmUp)
-	b.Duration("think", &c.Think)
+	b.think(&c.Think, &c.Thinks)
 	c.Trace = b.untimedTrace()
 	// 0 stands for an absent argument, so one that is present must not be 0.
 	if c.Iterations == 0 {
@@ -38,6 +44,35 @@ func (b *block) closed() *Closed {
 		b.notZero("duration", endsAtOnce, writeMore)
 	}
 	return c
+}
+
+const writeThinks = `Write a time such as "1s", "uniform(1s, 3s)", "exponential(2s, 20s)" for mean and maximum, or "lognormal(2s, 0.5, 20s)" for median, sigma and maximum.`
+
+// think reads a think time: its mean, and how it is drawn unless it is constant.
+func (b *block) think(mean *time.Duration, drawn **pace.Times) {
+	v, ok := b.Value("think")
+	if !ok || v.Type() != cty.String || !strings.Contains(v.AsString(), "(") {
+		b.Duration("think", mean)
+		return
+	}
+	t, ok := pace.ReadTimes(v.AsString())
+	if !ok || t.Family == "exp" || t.Second == 0 {
+		b.Bad("think", "unknown times "+dialect.Quote(v.AsString()), writeThinks)
+		return
+	}
+	if err := t.Validate(maxDuration); err != nil {
+		b.Bad("think", err.Error(), writeThinks)
+		return
+	}
+	*mean, *drawn = t.Mean(), &t
+}
+
+// think checks a think time.
+func (v *validator) think(mean time.Duration, drawn *pace.Times, at part) {
+	v.lasts(at, "think", mean, 0)
+	if drawn != nil && (drawn.Validate(maxDuration) != nil || mean != drawn.Mean()) {
+		v.fault(at.where+": think", writeThinks, at.path+".think")
+	}
 }
 
 const (
@@ -59,6 +94,7 @@ func (b *block) notZero(name, what, write string) {
 func (v *validator) closed(ph *Phase, at part) {
 	c := ph.Closed
 	v.clients(&c.Clients, at)
+	v.users(c, at)
 	if c.Iterations != 0 { // 0 for none
 		v.within(at, "iterations", c.Iterations, 1, maxIterations)
 	}
@@ -66,7 +102,7 @@ func (v *validator) closed(ph *Phase, at part) {
 		v.lasts(at, "duration", c.Duration, time.Nanosecond)
 	}
 	v.lasts(at, "ramp", c.Ramp, 0)
-	v.lasts(at, "think", c.Think, 0)
+	v.think(c.Think, c.Thinks, at)
 	d := v.plan.Dataset(ph.Dataset)
 	switch {
 	case c.Iterations != 0 || c.Duration != 0:

@@ -85,7 +85,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+dialect.Quote(ph.Name))
-	b.Expect([]string{"target", "dataset", "ops", "batch", "distinct", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth", "staleness"}, loadModels), "scenario", "event")
+	b.Expect([]string{"target", "dataset", "ops", "batch", "distinct", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth", "staleness"}, loadModels), "scenario", "event", "slo")
 	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
 	when := true
 	b.Flag("when", &when)
@@ -124,6 +124,11 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	}
 	ph.Stop = b.stop()
 	b.events(ph)
+	for _, inner := range b.each("slo") {
+		if slo := inner.slo("op"); inner.Require("op", "Write the op that it limits, or slo in a step.") {
+			inner.held(slo, "phase", ph.Name, "op", slo.Op)
+		}
+	}
 	return ph
 }
 
@@ -137,6 +142,8 @@ func (b *block) loadModel(ph *Phase) {
 			ph.Closed = inner.closed()
 		case model == "open":
 			ph.Open = inner.open()
+		case model == "stages" && inner.ofSessions():
+			ph.Closed = inner.users()
 		case model == "stages":
 			ph.Stages = inner.stages()
 		case model == "search":
@@ -248,7 +255,11 @@ func (v *validator) oneModel(ph *Phase, at part) {
 	var models []string
 	if c := ph.Closed; c != nil {
 		models = append(models, "closed")
-		v.closed(ph, at.in("closed"))
+		name := "closed"
+		if len(c.Stages) > 0 {
+			name = "stages"
+		}
+		v.closed(ph, at.in(name))
 		if c.Trace != nil {
 			v.trace(ph, c.Trace, at.in("closed").in("trace"))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
@@ -33,7 +34,8 @@ type Scenario struct {
 type ScenarioStep struct {
 	Op      string        `json:"op"`                // a verb's name in Plan.Words
 	Key     string        `json:"key"`               // newKey or sameKey
-	Think   time.Duration `json:"think_ns"`          // from the previous op's end to this one's due time
+	Think   time.Duration `json:"think_ns"`          // from the previous op's end to this one's due time; the mean of Thinks
+	Thinks  *pace.Times   `json:"think,omitempty"`   // nil if think times are all the same
 	Target  string        `json:"target,omitempty"`  // "" for the phase's
 	Dataset string        `json:"dataset,omitempty"` // source of its key and value; "" for the phase's
 	As      string        `json:"as,omitempty"`      // its name in results; if "", see StepNames
@@ -282,9 +284,15 @@ func (b *block) scenarios(ph *Phase) {
 		if v, ok := inner.As("weight", cty.Number, "Write a number, relative to the other weights."); ok {
 			s.Weight, _ = v.AsBigFloat().Float64()
 		}
+		var read []named
 		for _, step := range inner.labelled("step", false) {
 			if st, ok := step.scenarioStep(ph); ok {
-				s.Steps = append(s.Steps, st)
+				s.Steps, read = append(s.Steps, st), append(read, step)
+			}
+		}
+		for i, name := range s.StepNames() {
+			for _, slo := range read[i].each("slo") {
+				slo.held(slo.slo(), "phase", ph.Name, "scenario", s.Name, "step", name)
 			}
 		}
 		ph.Scenarios = append(ph.Scenarios, s)
@@ -307,7 +315,7 @@ func (ph *Phase) scenic() {
 
 // scenarioStep reads one step; ok is false if the step must be left out.
 func (b named) scenarioStep(ph *Phase) (st ScenarioStep, ok bool) {
-	b.Expect([]string{"target", "dataset", "as", "key", "think", "times", "when"}, nil)
+	b.Expect([]string{"target", "dataset", "as", "key", "think", "times", "when"}, nil, "slo")
 	when := true
 	b.Flag("when", &when)
 	st = ScenarioStep{Op: b.label, Key: "new"}
@@ -324,7 +332,7 @@ func (b named) scenarioStep(ph *Phase) (st ScenarioStep, ok bool) {
 	}
 	b.Text("as", &st.As)
 	b.Text("key", &st.Key)
-	b.Duration("think", &st.Think)
+	b.think(&st.Think, &st.Thinks)
 	dialect.Integer(b.Block, "times", &st.Times)
 	if st.Times == 0 {
 		b.notZero("times", "0 leaves the step out", "Write 1 or more, or when = false to leave the step out.")
@@ -407,7 +415,7 @@ func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
 	}
 	v.known(target, in, step.Op, in.path)
 	v.oneOf(in, "key", step.Key, newKey, sameKey)
-	v.lasts(in, "think", step.Think, 0)
+	v.think(step.Think, step.Thinks, in)
 	v.within(in, "times", int64(step.Repeat()), 1, maxScenes)
 	if i == 0 && step.Same() {
 		v.fault(in.where+`: key = "same"`, "Leave key out: no step is before it.", in.path+".key")

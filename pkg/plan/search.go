@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
@@ -96,34 +98,58 @@ func (b *block) search() *Search {
 	s.StepDuration = s.Closed().Duration
 	b.Duration("step_duration", &s.StepDuration)
 	for _, inner := range b.each("slo") {
-		words := slices.Clone(usualLimits[:])
-		for _, a := range dialect.Attributes(inner.Body) {
-			if _, ok := quantity.Quantile(strings.TrimPrefix(a.Name, "response_")); ok && strings.HasPrefix(a.Name, "response_") && !slices.Contains(words, a.Name) {
-				words = append(words, a.Name)
-			}
-		}
-		inner.Expect(append([]string{"op"}, words...), nil)
-		var slo SLO
-		inner.Text("op", &slo.Op)
-		for _, word := range words {
-			if v, ok := inner.Value(word); ok && v.Type() == cty.Number && v.AsBigFloat().Sign() != 0 && !b.r.HasUnit(inner.Body.Attributes[word].Expr) {
-				inner.Bad(word, "a number without a unit", `Write text such as "5ms": a bare number is often meant as milliseconds, but would be seconds.`)
-				continue
-			}
-			if at := slo.usual(word); at != nil {
-				inner.Duration(word, at)
-				continue
-			}
-			var limit time.Duration
-			inner.Duration(word, &limit)
-			if slo.Others == nil {
-				slo.Others = map[string]time.Duration{}
-			}
-			slo.Others[strings.TrimPrefix(word, "response_")] = limit
-		}
-		s.SLOs = append(s.SLOs, slo)
+		s.SLOs = append(s.SLOs, inner.slo("op"))
 	}
 	return s
+}
+
+// slo reads limits of response times, with the block's other attributes.
+func (b *block) slo(attributes ...string) SLO {
+	words := slices.Clone(usualLimits[:])
+	for _, a := range dialect.Attributes(b.Body) {
+		if _, ok := quantity.Quantile(strings.TrimPrefix(a.Name, "response_")); ok && strings.HasPrefix(a.Name, "response_") && !slices.Contains(words, a.Name) {
+			words = append(words, a.Name)
+		}
+	}
+	b.Expect(append(attributes, words...), nil)
+	var slo SLO
+	b.Text("op", &slo.Op)
+	for _, word := range words {
+		if v, ok := b.Value(word); ok && v.Type() == cty.Number && v.AsBigFloat().Sign() != 0 && !b.r.HasUnit(b.Body.Attributes[word].Expr) {
+			b.Bad(word, "a number without a unit", `Write text such as "5ms": a bare number is often meant as milliseconds, but would be seconds.`)
+			continue
+		}
+		if at := slo.usual(word); at != nil {
+			b.Duration(word, at)
+			continue
+		}
+		var limit time.Duration
+		b.Duration(word, &limit)
+		if slo.Others == nil {
+			slo.Others = map[string]time.Duration{}
+		}
+		slo.Others[strings.TrimPrefix(word, "response_")] = limit
+	}
+	return slo
+}
+
+// held makes asserts of a block's limits of an op or step, whose figures have a path in the result.
+func (b *block) held(slo SLO, path ...string) {
+	at := path[0]
+	for _, name := range path[1:] {
+		if hclsyntax.ValidIdentifier(name) {
+			at += "." + name
+		} else {
+			at += "[" + dialect.Quote(name) + "]"
+		}
+	}
+	for _, limit := range slo.Limits() {
+		b.r.plan.Asserts = append(b.r.plan.Asserts, &Assert{
+			Name: strings.TrimPrefix(at, "phase.") + ": " + limit.Name + " <= " + limit.Most.String(),
+			That: fmt.Sprintf("%s.response.%s <= duration(%q)", at, limit.Name, limit.Most),
+			File: filepath.Base(b.r.file.name), Line: b.At.Start.Line,
+		})
+	}
 }
 
 // Limit is a quantile of response times and its upper bound.

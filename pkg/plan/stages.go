@@ -34,7 +34,10 @@ func (b *block) stages() *Stages {
 	b.Expect(scheduleWords, nil, "stage")
 	s := &Stages{Schedule: b.schedule(5 * time.Second), Stages: []Stage{}}
 	for _, inner := range b.each("stage") {
-		inner.Expect([]string{"rate", "duration", "ramp"}, nil)
+		inner.Expect([]string{"rate", "duration", "ramp", "sessions"}, nil)
+		if _, ok := inner.Value("sessions"); ok {
+			inner.Bad("sessions", "other stages have a rate", "Write rate in all stages, or sessions in all.")
+		}
 		var stage Stage
 		inner.level(&stage.Rate, &stage.Duration, &stage.Ramp)
 		s.Stages = append(s.Stages, stage)

@@ -302,7 +302,9 @@ func (s *step) likely(worker int, until time.Duration) uint64 {
 		least = max(least, time.Duration(quickest))
 	}
 	if c := s.ph.Closed; c != nil {
-		least += c.Think
+		if c.Thinks == nil {
+			least += c.Think
+		}
 		if c.Duration > 0 {
 			until = min(until, s.at+c.Duration)
 		}
@@ -310,8 +312,10 @@ func (s *step) likely(worker int, until time.Duration) uint64 {
 	window := float64(max(0, until-time.Duration(src.upTo)))
 	slots := float64(part.To-part.From) * float64(s.ph.Pipeline())
 	more := slots * math.Ceil(window/float64(least))
-	if c, k := s.ph.Closed, s.c.past; k != nil && k.over && src.fastest > 0 && c != nil && time.Duration(src.upTo) >= s.at+c.Ramp {
-		more = min(more, math.Ceil(2*window*src.fastest))
+	if c, k := s.ph.Closed, s.c.past; k != nil && k.over && src.fastest > 0 && c != nil {
+		if whole, _ := c.Whole(); time.Duration(src.upTo) >= s.at+whole {
+			more = min(more, math.Ceil(2*window*src.fastest))
+		}
 	}
 	return src.due() + uint64(slots*float64(s.ph.MostSteps())+more)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -297,14 +298,15 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	g.choose(l, source, step)
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.out, s.started, s.last, s.streams, s.queued = false, 0, 0, 0, 0, 0, nil, false
-		s.waiting, s.forsaken, s.idled = 0, false, false
+		s.waiting, s.forsaken, s.idled, s.until = 0, false, false, 0
 		s.stream = l.follows.reach(source.Stream(s.id))
+		s.random = *rand.NewPCG(source.Chance(), ^uint64(s.id)) // the executor's own draws are numbered from 0
 	}
 	c := ph.Closed
 	l.slotted = c != nil && step.Kind.Timed()
 	l.endless = !l.slotted || c.Duration == 0
-	if l.think = 0; l.slotted {
-		l.think = int64(c.Think)
+	if l.think, l.thinks = 0, nil; l.slotted {
+		l.think, l.thinks = int64(c.Think), c.Thinks
 	}
 	if step.Kind.Timed() && g.trace != nil {
 		if c != nil {
@@ -320,7 +322,7 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	}
 	f := &closedFeed{l: l, pipeline: ph.Pipeline(), sessions: source.Sessions()}
 	if step.Kind.Timed() {
-		f.ramp, f.lasts = c.Ramp, int64(c.Duration)
+		f.load, f.lasts = c, int64(c.Duration)
 	}
 	l.feed = f
 }

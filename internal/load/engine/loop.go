@@ -2,6 +2,7 @@ package engine
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/plan/op"
+	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -84,6 +86,8 @@ type session struct {
 	id      int // its number in the phase
 	active  int // slots in use
 	stream  workload.Stream
+	random  rand.PCG      // for think times
+	until   int64         // closed load: when it leaves, on the run clock
 	streams []*openStream // of the open feed, the earliest first
 	queued  bool          // it is among the sessions whose next op the open feed can start
 	begun   bool
@@ -114,13 +118,14 @@ type loop struct {
 
 	clock    clock
 	feed     feed
-	pipeline int       // how many slots each session has
-	think    int64     // how long a slot of a closed load pauses after each op
-	way      way       // the way of the step's ops
-	states   stateful  // the way that begins one op at a time, programs or thread
-	fills    *fills    // puts what gets miss; nil if nothing does
-	follows  *follower // compares versions that are read with those that were acknowledged; nil if nothing does
-	scenes   *scenes   // also the way, if the step's sessions carry out scenarios; else nil
+	pipeline int         // how many slots each session has
+	think    int64       // how long a slot of a closed load pauses after each op, on average
+	thinks   *pace.Times // how long it pauses; nil if always think
+	way      way         // the way of the step's ops
+	states   stateful    // the way that begins one op at a time, programs or thread
+	fills    *fills      // puts what gets miss; nil if nothing does
+	follows  *follower   // compares versions that are read with those that were acknowledged; nil if nothing does
+	scenes   *scenes     // also the way, if the step's sessions carry out scenarios; else nil
 	timers   timers
 	sessions []*session
 
@@ -399,10 +404,18 @@ func (l *loop) turn(now int64) {
 	l.tr.flush()
 }
 
+// rest returns how long a slot of a session pauses after an op.
+func (l *loop) rest(s *session) int64 {
+	if l.thinks == nil {
+		return l.think
+	}
+	return int64(l.thinks.Draw(&s.random))
+}
+
 // fire does what a timer was set for.
 func (l *loop) fire(t timer, now int64) {
 	switch t.kind {
-	case startSlots:
+	case startSlots, comes:
 		l.feed.fire(t, now)
 	case nextScene:
 		l.scenes.fire(t, now)

@@ -83,7 +83,14 @@ func (f *rerunFeed) start(s *session, o *op.Op, due, now int64) {
 }
 
 func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
-	delay := f.l.think
+	if n > 1 && f.l.thinks != nil {
+		for range n {
+			f.freed(s, 1, now, held)
+		}
+		return
+	}
+	think := f.l.rest(s)
+	delay := think
 	if held {
 		delay = max(delay, pause)
 	}
@@ -93,7 +100,7 @@ func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
 	case held && f.l.stranded(s):
 		f.l.park(s, n, now)
 	default:
-		f.l.waste(s, n, now+f.l.think, now+delay) // no time is lost unless held
+		f.l.waste(s, n, now+think, now+delay) // no time is lost unless held
 		f.l.timers.set(now+delay, startSlots, int32(s.index), int32(n))
 	}
 }

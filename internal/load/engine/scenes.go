@@ -123,7 +123,7 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	sc.at++
 	over := sc.at == sc.steps || sc.outcome > driver.Miss
 	if !over && !x.l.stopped {
-		think := int64(x.source.Think(sc.number, sc.at))
+		think := int64(x.source.Think(sc.number, sc.at, &sc.session.random))
 		if think == 0 {
 			x.fire(timer{at: now, kind: nextScene, arg: sc.id}, now)
 			return

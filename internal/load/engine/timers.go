@@ -10,6 +10,7 @@ type timerKind uint8
 
 const (
 	startSlots     timerKind = iota // the closed feed: arg is the session's index in the loop, n the slots to start
+	comes                           // the closed feed: arg is the index of a session that comes, n its slots
 	reconnect                       // the wire transport: arg is the connection
 	nextScene                       // scenes: arg is the scene whose next step is due
 	complete                        // a timed transport: arg is the request, n the transport's number in the loop

@@ -3,10 +3,12 @@ package workload
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/plan/op"
+	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -19,9 +21,10 @@ type step struct {
 	verb   driver.Verb
 	same   bool // it has the previous op's key, or the key with that number
 	think  time.Duration
-	target int     // index into the targets of the phase
-	from   *supply // source of its key and value
-	number int     // the step's index in the plan's scenario
+	thinks *pace.Times // nil if always think
+	target int         // index into the targets of the phase
+	from   *supply     // source of its key and value
+	number int         // the step's index in the plan's scenario
 }
 
 // setScenarios compiles scenarios of a phase.
@@ -42,7 +45,7 @@ func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, list []plan.Scenario
 				return fmt.Errorf("op %q is not known", of.Op)
 			}
 			one := step{
-				verb: verb, same: of.Same(), think: of.Think, number: i,
+				verb: verb, same: of.Same(), think: of.Think, thinks: of.Thinks, number: i,
 				target: slices.Index(targets, of.TargetIn(ph)), from: supplies[of.DatasetIn(ph)],
 			}
 			c.steps = append(c.steps, slices.Repeat([]step{one}, of.Repeat())...)
@@ -62,8 +65,12 @@ func (s *Source) Scenarios() int { return len(s.scenarios) }
 func (s *Source) Longest() int { return s.longest }
 
 // Think returns how long after the previous step's end a step of a scenario is due.
-func (s *Source) Think(scenario, step int) time.Duration {
-	return s.scenarios[scenario].steps[step].think
+func (s *Source) Think(scenario, step int, random *rand.PCG) time.Duration {
+	of := &s.scenarios[scenario].steps[step]
+	if of.thinks != nil {
+		return of.thinks.Draw(random)
+	}
+	return of.think
 }
 
 // Step returns the index of the plan's step that an op of a scenario belongs to.

@@ -38,6 +38,11 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 		return w, ""
 	}
 	w = window{t.Span.LastFirst - t.Origin, t.Span.FirstLast - t.Origin}
+	if c := ph.Closed; c != nil {
+		if _, goes := c.Whole(); goes > 0 { // sessions that have gone may come again
+			w.to = min(w.to, int64(goes))
+		}
+	}
 	switch {
 	case w.to > w.from:
 		return w, ""

@@ -222,6 +222,9 @@ func (c *counts) out() int64 {
 		return s.FirstOut - origin
 	}
 	lasts, last := int64(l.Duration), s.FirstLast-origin
+	if _, goes := l.Whole(); goes > 0 {
+		lasts = int64(goes)
+	}
 	if !c.Aborted { // its sessions may end in think time
 		last += int64(l.Think)
 	}

@@ -70,7 +70,8 @@ func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run
 	switch {
 	case ph.Closed != nil:
 		c := ph.Closed
-		s.Iterations, s.DurationSeconds, s.RampSeconds, s.ThinkSeconds = c.Iterations, c.Duration.Seconds(), c.Ramp.Seconds(), c.Think.Seconds()
+		ramp, _ := c.Whole()
+		s.Iterations, s.DurationSeconds, s.RampSeconds, s.ThinkSeconds = c.Iterations, c.Duration.Seconds(), ramp.Seconds(), c.Think.Seconds()
 		return worker.Load, run.ModelClosed, s
 	case ph.Populate != nil:
 		return worker.Populate, run.ModelClosed, s

@@ -13,10 +13,11 @@ func Span(ph *plan.Phase, t *measure.Totals, sessions int, upTo int64) measure.S
 	last := min(upTo, t.Origin+lastEnd(t))
 	s := measure.Span{Sessions: uint64(sessions), First: t.Origin, LastFirst: t.Origin, FirstLast: last, Last: last, FirstOut: last, Turn: int64(sessions) * (last - t.Origin)}
 	if c := ph.Closed; c != nil {
-		s.LastFirst += int64(c.Ramp)
-		whole := window{0, last - t.Origin}
-		took, _ := t.Time.Between(whole.from, whole.to)
-		if n := turns(slots(ph, t), whole); n > 0 {
+		whole, _ := c.Whole()
+		s.LastFirst += int64(whole)
+		all := window{0, last - t.Origin}
+		took, _ := t.Time.Between(all.from, all.to)
+		if n := turns(slots(ph, t), all); n > 0 {
 			s.Turn = int64(sessions) * (int64(took/n) + int64(c.Think))
 		}
 	}

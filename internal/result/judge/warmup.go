@@ -32,8 +32,8 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 	if ph.Growth != nil {
 		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "growth is about what changes over time"}
 	}
-	if len(ph.Events) > 0 {
-		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "its events are about what changes over time"}
+	if len(ph.Events) > 0 || ph.Closed != nil && len(ph.Closed.Stages) > 0 {
+		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "its events or stages are about what changes over time"}
 	}
 	var shape pace.Shape
 	if ph.Open != nil {

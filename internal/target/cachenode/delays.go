@@ -40,13 +40,13 @@ func newDelays(cfg *Config, epoch time.Time) *delays {
 func (d *delays) constant() time.Duration { return d.times.Load().First }
 
 // each reports whether every request has a delay of its own.
-func (d *delays) each() bool { return d.log != nil || d.times.Load().drawn() }
+func (d *delays) each() bool { return d.log != nil || d.times.Load().Drawn() }
 
 // draw returns the delay of the reply to a request.
 func (d *delays) draw(conn uint64, v verb, arrived time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delay := d.times.Load().draw(d.random)
+	delay := d.times.Load().Draw(d.random)
 	if d.log == nil || d.err != nil {
 		return delay
 	}

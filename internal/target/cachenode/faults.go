@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/loadgen/loadgen/internal/plan/pace"
 )
 
 // Faults are the shares of GETs, SETs and DELs that get a fault instead of an answer. They are carried out and counted like any others, but their
@@ -69,7 +71,7 @@ func (f *faults) draw(worked bool) fault {
 		return noFault
 	}
 	f.mu.Lock()
-	u := unit(f.random)
+	u := pace.Unit(f.random)
 	f.mu.Unlock()
 	switch {
 	case u < now.Drop:

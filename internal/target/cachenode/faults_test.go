@@ -183,7 +183,7 @@ func TestDelayLog(t *testing.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, arrival, last)
 		last = arrival
-		require.EqualValues(t, again.times.Load().draw(again.random), delay)
+		require.EqualValues(t, again.times.Load().Draw(again.random), delay)
 		if i == 1 || i == 2 {
 			require.GreaterOrEqual(t, took[i-1], time.Duration(delay))
 		}

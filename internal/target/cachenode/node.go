@@ -60,7 +60,7 @@ func (c *Config) Validate() error {
 	if c.Protocol == "hydra" {
 		errs = append(errs, c.Space.validate())
 	}
-	if err := c.Delay.validate(); err != nil {
+	if err := c.Delay.Validate(maxFault); err != nil {
 		errs = append(errs, fmt.Errorf("delay %w", err))
 	}
 	for _, s := range c.Stalls {
@@ -68,7 +68,7 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("stall: %w", err))
 		}
 	}
-	if err := c.Service.validate(); err != nil {
+	if err := c.Service.Validate(maxFault); err != nil {
 		errs = append(errs, fmt.Errorf("service time %w", err))
 	}
 	errs = append(errs, c.Faults.validate(), validBandwidth(c.Bandwidth))

@@ -38,7 +38,7 @@ func newSingleServer(cfg *Config, epoch time.Time) *singleServer {
 func (s *singleServer) admit() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := visit{time.Since(s.epoch), s.draw(s.random)}
+	v := visit{time.Since(s.epoch), s.Draw(s.random)}
 	s.free = max(s.free, v.arrival) + v.service
 	if len(s.visits) < maxVisits {
 		s.visits = append(s.visits, v)
