@@ -139,7 +139,7 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 		c.fill(req)
 	}
 	if !w.leads(req) {
-		c.refuse(reply, "%s: what %v stands for cannot be a path: capture one that begins with one /, without spaces", w.op, w.path)
+		c.refuse(reply, noPath, w.op, w.path)
 		return nil
 	}
 	var next *hop
@@ -182,6 +182,8 @@ func (c *client) request(ctx context.Context, w *wording, req *driver.Request, a
 	}
 	return err
 }
+
+const noPath = "%s: what %v stands for cannot be a path: capture one that begins with one /, without spaces"
 
 // hop is a request that a redirect has asked for.
 type hop struct {

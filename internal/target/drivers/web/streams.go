@@ -256,7 +256,7 @@ func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
 		c.before = req.ID - 1
 	}
 	s := c.place(req.ID)
-	if s.w = c.words.words[req.Verb]; len(s.w.checks) > 0 || c.words.cookies {
+	if s.w = c.words.words[req.Verb]; len(s.w.checks) > 0 || c.words.cookies || s.w.led {
 		s.req = *req
 		c.words.fill(req)
 	}
@@ -454,6 +454,8 @@ func (c *conn) Parse(b []byte, _ driver.Verb, reply *driver.Reply) (n int, err e
 	}
 	reply.Aside, reply.Code = s.in, uint16(t.status)
 	switch {
+	case !t.w.leads(&t.req): // it was sent escaped
+		c.words.refuse(reply, noPath, t.w.op, t.w.path)
 	case f.kind == http2.FrameRSTStream:
 		c.words.refuse(reply, "the server has reset the stream: %v", http2.ErrCode(binary.BigEndian.Uint32(f.payload)))
 	case t.got > c.words.most:
