@@ -22,6 +22,8 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/plan/compress"
+	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -329,6 +331,9 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	if slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return ph.Batch > 1 && p.EndpointsOf(ph)[ph.Target] > 1 }) {
 		b.WriteString("A batch is a request to each endpoint that has some of its keys; the run shows how many these are.\n")
 	}
+	if err := shrink(&b, p); err != nil {
+		return err
+	}
 	if kept != nil {
 		b.WriteString("Logs are the files of one worker that has all sessions; in a file system in memory they are memory, too.\n")
 	}
@@ -352,6 +357,37 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// mostShrunk is how many bytes of values are compressed to tell how they compress: as many as zstd looks back, all datasets together.
+const mostShrunk = 2 << 20
+
+// repeats is the share of their bytes below which values are the same text again and again: one value's text shrinks to 0.75.
+const repeats = 0.5
+
+// shrink prints how values compress that are put and not taken from a file.
+func shrink(w io.Writer, p *plan.Plan) error {
+	for _, d := range p.Datasets {
+		i := slices.IndexFunc(p.Phases, func(ph *plan.Phase) bool {
+			return ph.Dataset == d.Name && len(ph.Scenarios) == 0 && ph.Trace() == nil && slices.ContainsFunc(ph.Ops, func(w plan.Weight) bool { return w.Op == driver.Put.String() })
+		})
+		if i < 0 || d.Keys.File != nil || d.Values.File != nil {
+			continue
+		}
+		values, err := workload.Sample(p, p.Phases[i], mostShrunk/len(p.Datasets))
+		if err != nil {
+			return err
+		}
+		if len(values) > 0 {
+			share, remedy := compress.Share(values), ""
+			if share < repeats && d.Values.Record == nil && d.Values.Compressibility == nil {
+				remedy = ": they repeat; values with a compressibility do not"
+			}
+			fmt.Fprintf(w, "%s of the values of dataset %s shrink to %.0f %% by zstd, compressed as one%s.\n",
+				quantity.Bytes(int64(len(values))), d.Name, 100*share, remedy)
+		}
+	}
+	return nil
 }
 
 // connected predicts a plan's load and needs. It leaves out connections to targets that have none, and counts those of all blocking clients.

@@ -123,3 +123,12 @@ func newZstd() (encoder, error) {
 }
 
 func (z zstandard) encode(dst, src []byte) []byte { return z.w.EncodeAll(src, dst) }
+
+// Share returns what share of some bytes is left of them after zstd, which looks back as far as the tool does by default: 2 MiB.
+func Share(b []byte) float64 {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(2<<20), zstd.WithAllLitEntropyCompression(true))
+	if err != nil {
+		panic(err) // the options are valid
+	}
+	return float64(len(w.EncodeAll(b, nil))) / float64(len(b))
+}
