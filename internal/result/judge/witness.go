@@ -286,7 +286,7 @@ func (p *phase) unasked() (all []breach) {
 			quantity.Count(n, "connection"))
 	}
 	if n := p.Generator.Unasked.Behind; n > 0 {
-		all = append(all, breached(run.Suspect, p.all(), "%s had bytes behind it that no request had asked for: it counts, and its connection was closed", quantity.Count(n, "answer"))...)
+		all = append(all, breached(run.Suspect, p.all(), "no request had asked for the bytes behind %s: these count, and their connections were closed", quantity.Count(n, "whole answer"))...)
 	}
 	return all
 }
