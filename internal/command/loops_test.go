@@ -170,6 +170,11 @@ func TestPlansOnFourLoops(t *testing.T) {
 			case "vegeta.hcl":
 				addr := servertest.Nginx(t, 0, nil).Addr
 				args = append(args, "--var", "endpoints="+addr, "--var", "duration=300ms", "--files", targetsFor(t, addr))
+			case "shop.hcl":
+				_, behind := newShop(t)
+				a := servertest.NewAuthority(t)
+				shows := a.Issue("127.0.0.1", time.Hour)
+				args = append(args, "--var", "endpoint="+servertest.Proxy(t, behind, &shows).Addr, "--var", "ca="+a.CA, "--var", "orders=5")
 			case "ignite.hcl":
 				args = append(args, "--var", "endpoints="+servertest.StartIgnite(t).Addr, "--var", "duration=200ms")
 			case "aldica.hcl", "cache-size.hcl", "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":
