@@ -78,3 +78,137 @@ func TestMemtierDefault(t *testing.T) {
 		})
 	}
 }
+
+// rowsPlan has what the tables for users of JMeter and k6 say, each fragment where it may stand.
+const rowsPlan = `plan "rows" {}
+target "shop" {
+	driver        = "web"
+	endpoints     = ["127.0.0.1:8443"]
+	authorization = secret("NAME")
+	tls {
+		insecure = true
+		cert     = "PATH"
+		key      = "PATH"
+	}
+	op "create" {
+		request {
+			method  = "POST"
+			path    = "/orders"
+			headers = { "Accept" = "text/html" }
+			body    = "{value}"
+		}
+		expect { ok = [200, 201] }
+	}
+}
+target "cache" {
+	driver    = "redis"
+	endpoints = ["127.0.0.1:6379"]
+}
+dataset "items" {
+	keys {
+		count = 10
+		scope = "session"
+	}
+	values { size = 10 }
+}
+dataset "files" {
+	keys {
+		file = "keys.csv"
+		form = "csv"
+	}
+	values {
+		file = "values.csv"
+		form = "csv"
+		pick = "key"
+	}
+}
+phase "orders" {
+	target   = target.shop
+	dataset  = dataset.items
+	max_bad  = "1%"
+	on_error = "continue"
+	scenario "order" {
+		step "create" {
+			slo { response_p99 = "20ms" }
+		}
+		step "create" {
+			think = "uniform(1s, 3s)"
+			slo { response_p95 = "500ms" }
+		}
+		step "create" { think = "lognormal(2s, 0.5, 20s)" }
+	}
+	stages {
+		think = "exponential(2s, 20s)"
+		stage {
+			sessions = 100
+			duration = "1m"
+			ramp     = "1m"
+		}
+	}
+}
+phase "own" {
+	target  = target.cache
+	dataset = dataset.items
+	ops     = { get = 9, put = 1 }
+	setup { ops = { put = 1 } }
+	slo {
+		op           = "get"
+		response_p95 = "500ms"
+	}
+	closed {
+		duration = "30s"
+		think    = "1s"
+	}
+}
+phase "rates" {
+	target  = target.cache
+	dataset = dataset.files
+	ops     = { get = 1 }
+	stages {
+		on_full = "shed"
+		stage {
+			rate     = "100/s"
+			duration = "60s"
+			ramp     = "10s"
+		}
+	}
+}
+phase "open" {
+	target  = target.cache
+	dataset = dataset.files
+	ops     = { put = 1 }
+	open {
+		rate     = "600/min"
+		duration = "30s"
+	}
+}
+`
+
+// TestRowsForOtherTools checks a plan that has every fragment of the tables for users of JMeter and k6.
+func TestRowsForOtherTools(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "coming-from.md"))
+	require.NoError(t, err)
+	_, tables, _ := strings.Cut(string(page), "\n## JMeter\n")
+	tables, _, _ = strings.Cut(tables, "\n## vegeta\n")
+	plain := func(text string) string {
+		return strings.NewReplacer(" ", "", "\t", "", "\n", "", ",", "").Replace(strings.TrimRight(text, " }"))
+	}
+	fragments := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| [^|]* \| (.*)$`).FindAllStringSubmatch(tables, -1) {
+		if strings.Contains(row[1], "http.md#") {
+			continue // that page's plan has its words
+		}
+		for _, span := range regexp.MustCompile("`([^`…]* = [^`…]*)`").FindAllStringSubmatch(row[1], -1) {
+			require.Contains(t, plain(rowsPlan), plain(span[1]))
+			fragments++
+		}
+	}
+	require.Greater(t, fragments, 30)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"rows.hcl": rowsPlan, "keys.csv": "key\na\nb\n", "values.csv": "value\n1\n2\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	p := start(t, command(t, "plan", "check", filepath.Join(dir, "rows.hcl")))
+	require.Zero(t, p.wait(time.Minute), "%s", &p.stderr)
+}

@@ -49,6 +49,9 @@ func newFigures(c *counts, rates rates) *phase {
 			r.Notes = append(r.Notes, "target "+name+": certificates were not verified: another server may have answered")
 		}
 	}
+	if c := ph.Closed; c != nil && len(c.Stages) > 0 {
+		r.Notes = append(r.Notes, "sessions came and went, "+quantity.Count(len(c.Stages), "stage")+": rates are of the time in which all were there")
+	}
 	r.Kind, r.Model, r.Load = shape(ph, m.Shape)
 	if r.Target.Replication == nil {
 		r.null("target.replication", reason.NotApplicable, "each key lives on one endpoint")
