@@ -54,8 +54,9 @@ func (f *closedFeed) fire(t timer, now int64) {
 			s.until = f.l.origin + int64(goes)
 			f.await(s, int64(goes))
 		}
-		f.live -= s.active // slots in flight since it was last there go on as such
-		n -= s.active
+		f.live -= s.armed // slots that have something left from when it was last there go on as such
+		n -= s.armed
+		s.armed += n
 	}
 	f.start(s, n, t.at, now)
 }
@@ -69,7 +70,13 @@ func (f *closedFeed) start(s *session, n int, due, now int64) {
 		}
 		n = may - f.l.way.start(s, &s.stream, may, due, now)
 	}
+	f.disarm(s, n)
+}
+
+// disarm retires slots of a session.
+func (f *closedFeed) disarm(s *session, n int) {
 	f.live -= n
+	s.armed -= n
 }
 
 // over reports whether the session will start nothing at the given time, now or in the future.
@@ -95,7 +102,7 @@ func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
 	case delay == 0:
 		f.start(s, n, due, now)
 	case f.over(s, due):
-		f.live -= n
+		f.disarm(s, n)
 	default:
 		f.l.waste(s, n, now+think, due) // no time is lost unless held
 		f.l.timers.set(due, startSlots, int32(s.index), int32(n))

@@ -298,7 +298,7 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	g.choose(l, source, step)
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.out, s.started, s.last, s.streams, s.queued = false, 0, 0, 0, 0, 0, nil, false
-		s.waiting, s.forsaken, s.idled, s.until = 0, false, false, 0
+		s.waiting, s.forsaken, s.idled, s.until, s.armed = 0, false, false, 0, 0
 		s.stream = l.follows.reach(source.Stream(s.id))
 		s.random = *rand.NewPCG(source.Chance(), ^uint64(s.id)) // the executor's own draws are numbered from 0
 	}

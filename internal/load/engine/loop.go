@@ -88,6 +88,7 @@ type session struct {
 	stream  workload.Stream
 	random  rand.PCG      // for think times
 	until   int64         // closed load: when it leaves, on the run clock
+	armed   int           // closed load: its slots that may start an op now or later, until it leaves
 	streams []*openStream // of the open feed, the earliest first
 	queued  bool          // it is among the sessions whose next op the open feed can start
 	begun   bool
