@@ -1,9 +1,11 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,23 +57,18 @@ func nameRuns(c *cobra.Command) {
 
 // sideNamed is runNamed for all runs that a side of a comparison names: RUN,RUN or RUN..RUN or EXPERIMENT/VARIANT.
 func sideNamed(root, side string) (string, error) {
-	ids, variant, of := strings.Cut(side, "/")
-	parts := strings.Split(ids, ",")
-	for i := range parts {
-		ends := strings.SplitN(parts[i], "..", 2)
-		for j := range ends {
-			var err error
-			if ends[j], err = runNamed(root, ends[j]); err != nil {
-				return "", err
-			}
-		}
-		parts[i] = strings.Join(ends, "..")
-	}
-	if ids = strings.Join(parts, ","); of {
-		ids += "/" + variant
-	}
-	return ids, nil
+	ids, _, _ := strings.Cut(side, "/")
+	var err error
+	named := runPart.ReplaceAllStringFunc(ids, func(text string) string {
+		id, wrong := runNamed(root, text)
+		err = errors.Join(err, wrong)
+		return id
+	})
+	return named + strings.TrimPrefix(side, ids), err
 }
+
+// runPart matches what stands for a run in a side of a comparison.
+var runPart = regexp.MustCompile(`[^,.]+`)
 
 // runNamed returns the ID of the run or the experiment that a text names: "last" is the one made here that began last, and the beginning or the end of an ID
 // stands for that ID if no other has it. Any other text is returned as it is.

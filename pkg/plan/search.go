@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
@@ -135,14 +134,7 @@ func (b *block) slo(attributes ...string) SLO {
 
 // held makes asserts of a block's limits of an op or step, whose figures have a path in the result.
 func (b *block) held(slo SLO, path ...string) {
-	at := path[0]
-	for _, name := range path[1:] {
-		if hclsyntax.ValidIdentifier(name) {
-			at += "." + name
-		} else {
-			at += "[" + dialect.Quote(name) + "]"
-		}
-	}
+	at := strings.Join(path, ".")
 	for _, limit := range slo.Limits() {
 		b.r.plan.Asserts = append(b.r.plan.Asserts, &Assert{
 			Name: strings.TrimPrefix(at, "phase.") + ": " + limit.Name + " <= " + limit.Most.String(),

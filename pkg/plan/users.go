@@ -57,13 +57,7 @@ func (b *block) ofSessions() bool {
 
 // users reads stages of sessions.
 func (b *block) users() *Closed {
-	refused := slices.DeleteFunc(slices.Clone(scheduleWords), func(word string) bool { return word == "pipeline" })
-	b.Expect(append([]string{"think", "pipeline"}, refused...), nil, "stage")
-	for _, word := range refused {
-		if _, ok := b.Value(word); ok {
-			b.Bad(word, "not of stages with sessions", "Leave it out: a session's next op is due when its last one has ended.")
-		}
-	}
+	b.Expect([]string{"think", "pipeline"}, nil, "stage")
 	c := &Closed{Clients: Clients{Pipeline: 1}, Stages: []Users{}}
 	dialect.Integer(b.Block, "pipeline", &c.Pipeline)
 	b.think(&c.Think, &c.Thinks)

@@ -83,12 +83,6 @@ func (f *rerunFeed) start(s *session, o *op.Op, due, now int64) {
 }
 
 func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
-	if n > 1 && f.l.thinks != nil {
-		for range n {
-			f.freed(s, 1, now, held)
-		}
-		return
-	}
 	think := f.l.rest(s)
 	delay := think
 	if held {

@@ -123,9 +123,6 @@ func (t Times) Mean() time.Duration {
 	for i := range parts {
 		sum += float64(t.at((float64(i) + 0.5) / parts))
 	}
-	if !t.Drawn() {
-		return t.First
-	}
 	return time.Duration(sum / parts)
 }
 

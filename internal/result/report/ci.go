@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/quantity"
@@ -19,27 +22,26 @@ import (
 type (
 	testSuites struct {
 		XMLName xml.Name `xml:"testsuites"`
-		Name    string   `xml:"name,attr"`
 		tally
 		Suites []*testSuite `xml:"testsuite"`
 	}
 	testSuite struct {
-		Name string `xml:"name,attr"`
 		tally
 		Skipped   int        `xml:"skipped,attr"`
 		Timestamp string     `xml:"timestamp,attr"`
 		Cases     []testCase `xml:"testcase"`
 	}
 	tally struct {
+		Name     string  `xml:"name,attr"`
 		Tests    int     `xml:"tests,attr"`
 		Failures int     `xml:"failures,attr"`
 		Errors   int     `xml:"errors,attr"`
-		Time     seconds `xml:"time,attr"`
+		Time     float64 `xml:"time,attr"` // seconds, rounded
 	}
 	testCase struct {
 		Class   string   `xml:"classname,attr"`
 		Name    string   `xml:"name,attr"`
-		Time    seconds  `xml:"time,attr"`
+		Time    float64  `xml:"time,attr"`
 		Error   *problem `xml:"error"`
 		Failure *problem `xml:"failure"`
 		Out     string   `xml:"system-out,omitempty"`
@@ -48,11 +50,7 @@ type (
 		Type    string `xml:"type,attr"`
 		Message string `xml:"message,attr"`
 	}
-	seconds float64
 )
-
-// MarshalText implements [encoding.TextMarshaler]: readers of JUnit take no exponents.
-func (s seconds) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%.1f", float64(s)), nil }
 
 // JUnit writes a case for each phase's validity, for what a search was to find, for each assert and for the gate and the runs of an experiment.
 func JUnit(w io.Writer, all []timeline.Source) error {
@@ -63,55 +61,48 @@ func JUnit(w io.Writer, all []timeline.Source) error {
 	return written(w, "report", xml.Header+string(b)+"\n")
 }
 
-// suspect is how the output of a case begins whose figures are suspect.
-const suspect = "suspect: "
-
-// mostNoted is how many annotations of a kind GitHub shows of a step.
-const mostNoted = 10
+const (
+	mostNoted = 10          // annotations of a kind that GitHub shows of a step
+	suspect   = "suspect: " // beginning of a case's output if its figures are
+)
 
 // GitHub writes the cases that did not pass, and a count of all, as commands that GitHub shows beside a change:
 // https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
 func GitHub(w io.Writer, all []timeline.Source) error {
 	var b strings.Builder
-	s := casesOf(all)
+	s, of := casesOf(all), map[string]int{}
 	message := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	note := func(kind, title, text string) {
-		fmt.Fprintf(&b, "::%s title=%s::%s\n", kind, property.Replace(title), message.Replace(text))
-	}
-	notes := map[string][][2]string{} // titles and texts by kind
-	for _, suite := range s.Suites {
-		for _, c := range suite.Cases {
-			kind, text := "error", ""
-			switch doubt, doubted := strings.CutPrefix(c.Out, suspect); {
-			case c.Error != nil:
-				text = "cannot be told: " + c.Error.Message
-			case c.Failure != nil:
-				text = c.Failure.Message
-			case doubted:
-				kind, text = "warning", doubt
-			default:
-				continue
-			}
-			notes[kind] = append(notes[kind], [2]string{c.Class + ": " + c.Name, text})
+		if of[kind]++; of[kind] < mostNoted {
+			fmt.Fprintf(&b, "::%s title=%s::%s\n", kind, property.Replace(title), message.Replace(text))
 		}
 	}
-	for _, kind := range []string{"error", "warning"} {
-		for i, n := range notes[kind] {
-			if more := len(notes[kind]) - i; i == mostNoted-1 && more > 1 {
-				note(kind, s.Name, "and "+quantity.Count(more, "more case")+": loadgen report shows all")
-				break
+	for _, suite := range s.Suites {
+		for _, c := range suite.Cases {
+			doubt, doubted := strings.CutPrefix(c.Out, suspect)
+			switch title := c.Class + ": " + c.Name; {
+			case c.Error != nil:
+				note("error", title, "cannot be told: "+c.Error.Message)
+			case c.Failure != nil:
+				note("error", title, c.Failure.Message)
+			case doubted:
+				note("warning", title, doubt)
 			}
-			note(kind, n[0], n[1])
 		}
 	}
 	note("notice", s.Name, fmt.Sprintf("%s: %d failed, %d cannot be told", quantity.Count(s.Tests, "case"), s.Failures, s.Errors))
+	for kind, n := range of {
+		if n >= mostNoted {
+			fmt.Fprintf(&b, "::%s::and %s: loadgen report shows all\n", kind, quantity.Count(n-mostNoted+1, "more case"))
+		}
+	}
 	return written(w, "report", b.String())
 }
 
 // casesOf makes the cases of runs and experiments. Names are unique: some readers take the second of a class and a name for the first.
 func casesOf(all []timeline.Source) *testSuites {
-	s := &testSuites{Name: "loadgen"}
+	s, seen := &testSuites{}, map[[2]string]int{}
 	for _, source := range all {
 		if source.Study != nil {
 			s.experiment(source.Study.Experiment)
@@ -119,11 +110,10 @@ func casesOf(all []timeline.Source) *testSuites {
 			s.run(source.Run)
 		}
 	}
-	seen := map[string]int{}
 	for _, suite := range s.Suites {
 		for i := range suite.Cases {
 			c := &suite.Cases[i]
-			key := c.Class + "\n" + c.Name
+			key := [2]string{c.Class, c.Name}
 			if seen[key]++; seen[key] > 1 {
 				c.Name = fmt.Sprintf("%s (%d)", c.Name, seen[key])
 			}
@@ -135,110 +125,113 @@ func casesOf(all []timeline.Source) *testSuites {
 				suite.Errors++
 			}
 		}
-		s.Tests, s.Failures, s.Errors, s.Time = s.Tests+suite.Tests, s.Failures+suite.Failures, s.Errors+suite.Errors, s.Time+suite.Time
+		s.Tests, s.Failures, s.Errors, s.Time = s.Tests+suite.Tests, s.Failures+suite.Failures, s.Errors+suite.Errors, tenth(s.Time+suite.Time)
 	}
 	return s
 }
 
+func tenth(seconds float64) float64 { return math.Round(seconds*10) / 10 }
+
+// begin adds a suite of a plan.
+func (s *testSuites) begin(plan, name string, began time.Time, seconds float64) *testSuite {
+	s.Name = quantity.Plain(plan)
+	suite := &testSuite{tally: tally{Name: quantity.Plain(cmp.Or(name, plan)), Time: tenth(seconds)}, Timestamp: began.UTC().Format("2006-01-02T15:04:05Z")}
+	s.Suites = append(s.Suites, suite)
+	return suite
+}
+
+// add adds a case: one that passes, or whose problem is a failure or, if is begins with an exclamation mark, an error.
+func (t *testSuite) add(class, name string, seconds float64, is string, texts ...string) {
+	c, text := testCase{Class: quantity.Plain(class), Name: quantity.Plain(name), Time: tenth(seconds)}, quantity.Plain(strings.Join(texts, "; "))
+	switch untold, error := strings.CutPrefix(is, "!"); {
+	case error:
+		c.Error = &problem{untold, text}
+	case is == suspect:
+		c.Out = suspect + text
+	case is != "":
+		c.Failure = &problem{is, text}
+	default:
+		c.Out = text
+	}
+	t.Cases = append(t.Cases, c)
+}
+
 // run adds a suite for each phase. The run's own cases stand in the last of them.
 func (s *testSuites) run(r *run.Run) {
-	s.Name = quantity.Plain(r.Plan)
 	var suite *testSuite
-	begin := func(name string, lasts float64) {
-		suite = &testSuite{Name: quantity.Plain(name), tally: tally{Time: seconds(lasts)}, Timestamp: r.StartedAt.UTC().Format("2006-01-02T15:04:05Z")}
-		s.Suites = append(s.Suites, suite)
-	}
 	for _, name := range r.PhaseOrder {
-		ph := r.Phase[name]
-		begin(name, ph.Seconds)
-		c := suite.add(r.Plan+"."+name, "figures are valid")
-		c.Time = suite.Time
-		var reasons []string
+		ph, is, reasons := r.Phase[name], "", []string(nil)
 		for _, why := range ph.Reasons {
 			reasons = append(reasons, why.Text)
 		}
-		switch why := quantity.Plain(strings.Join(reasons, "; ")); {
+		switch {
 		case ph.Validity == run.Invalid, ph.Validity == run.Suspect && r.Strict:
-			c.Error = &problem{string(ph.Validity), why}
+			is = "!" + string(ph.Validity)
 		case ph.Validity == run.Suspect:
-			c.Out = suspect + why
+			is = suspect
 		}
-		if ph.Search != nil {
-			suite.search(r.Plan+"."+name, ph)
+		suite = s.begin(r.Plan, name, r.StartedAt, ph.Seconds)
+		suite.add(r.Plan+"."+name, "figures are valid", ph.Seconds, is, reasons...)
+		if ph.Search == nil {
+			continue
+		}
+		switch untold := slices.ContainsFunc(ph.Reasons, func(why run.Reason) bool { return why.Code == reason.CannotTell }); {
+		case ph.Search.Rate != nil:
+			is = ""
+		case untold || ph.Search.End == "":
+			is = "!cannot_tell"
+		default:
+			is = "limit"
+		}
+		for _, o := range ph.Search.Objectives {
+			suite.add(r.Plan+"."+name, "a rate holds "+strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+quantity.Duration(o.LimitSeconds), 0, is, words.Found(ph)[0])
 		}
 	}
 	if suite == nil {
-		begin(r.Plan, r.Seconds)
+		suite = s.begin(r.Plan, "", r.StartedAt, r.Seconds)
 	}
 	if is := r.Verdict.Completeness; is != run.Complete && is != run.Capped {
-		suite.add(r.Plan, "the run is complete").Error = &problem{string(is), quantity.Plain(strings.Join(words.Ends(r), "; "))}
+		suite.add(r.Plan, "the run is complete", 0, "!"+string(is), words.Ends(r)...)
 	}
 	for _, a := range r.Asserts {
-		switch c := suite.add(r.Plan, "assert: "+a.Name); {
+		switch name := "assert: " + a.Name; {
 		case a.OK == nil:
-			c.Error = &problem{"undecided", quantity.Plain(a.That + ": " + a.Reason)}
+			suite.add(r.Plan, name, 0, "!undecided", a.That+": "+a.Reason)
 		case !*a.OK:
-			c.Failure = &problem{"assert", quantity.Plain(a.That + ": " + a.Value)}
-		}
-	}
-}
-
-// add adds a case that passes. The result is valid until the next add.
-func (t *testSuite) add(class, name string) *testCase {
-	t.Cases = append(t.Cases, testCase{Class: quantity.Plain(class), Name: quantity.Plain(name)})
-	return &t.Cases[len(t.Cases)-1]
-}
-
-// search adds a case for each limit of a search's objective.
-func (t *testSuite) search(class string, ph *run.Phase) {
-	untold := slices.ContainsFunc(ph.Reasons, func(why run.Reason) bool { return why.Code == reason.CannotTell })
-	for _, o := range ph.Search.Objectives {
-		c := t.add(class, "a rate holds "+strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+quantity.Duration(o.LimitSeconds))
-		switch answer := quantity.Plain(words.Found(ph)[0]); {
-		case ph.Search.Rate != nil:
-			c.Out = answer
-		case untold || ph.Search.End == "":
-			c.Error = &problem{"cannot_tell", answer}
+			suite.add(r.Plan, name, 0, "assert", a.That+": "+a.Value)
 		default:
-			c.Failure = &problem{"limit", answer}
+			suite.add(r.Plan, name, 0, "")
 		}
 	}
 }
 
 // experiment adds a suite for an experiment: a case for its gate, and one for each run.
 func (s *testSuites) experiment(x *run.Experiment) {
-	s.Name = quantity.Plain(x.Plan)
-	suite := &testSuite{Name: s.Name, tally: tally{Time: seconds(x.Seconds)}, Timestamp: x.StartedAt.UTC().Format("2006-01-02T15:04:05Z")}
-	s.Suites = append(s.Suites, suite)
+	suite := s.begin(x.Plan, "", x.StartedAt, x.Seconds)
 	if g := x.Gate; g != nil {
-		c, text := suite.add(x.Plan, strings.Join(strings.Fields("gate: "+g.Phase+" "+g.Op+" "+g.Metric), " ")), quantity.Plain(g.Text)
-		switch g.Decision {
-		case run.GateFailed:
-			c.Failure = &problem{"gate", text}
-		case run.GatePassed:
-			c.Out = text
-		default:
-			c.Error = &problem{"cannot_tell", text}
+		is := map[run.Decision]string{run.GateFailed: "gate", run.GatePassed: ""}
+		if _, decided := is[g.Decision]; !decided {
+			is[g.Decision] = "!cannot_tell"
 		}
+		suite.add(x.Plan, strings.Join(strings.Fields("gate: "+g.Phase+" "+g.Op+" "+g.Metric), " "), 0, is[g.Decision], g.Text)
 	}
-	if own := x.Own(); !x.Finished || x.Verdict.Completeness == run.Aborted {
-		suite.add(x.Plan, "the experiment is complete").Error = &problem{"aborted", quantity.Plain(strings.Join(own, "; "))}
+	if !x.Finished || x.Verdict.Completeness == run.Aborted {
+		suite.add(x.Plan, "the experiment is complete", 0, "!aborted", x.Own()...)
 	}
-	for i := range x.Runs {
-		r := &x.Runs[i]
-		c, is, text := suite.add(x.Plan+"."+r.Variant, fmt.Sprintf("repetition %d", r.Repetition)), r.Verdict, quantity.Plain(strings.Join(r.Verdict.Reasons, "; "))
-		c.Time = seconds(r.Seconds)
-		switch counts := x.Gate == nil || is.Miscounted(); {
-		case is.Completeness != run.Complete && is.Completeness != run.Capped && r.Stopped != run.StopCap:
-			c.Error = &problem{string(is.Completeness), text}
-		case r.ExitCode == exit.Invalid && counts:
-			c.Error = &problem{"invalid", text}
-		case is.Assertions == run.Fail:
-			c.Failure = &problem{"assert", text}
-		case is.Assertions == run.Undecided, slices.Contains(is.Codes, reason.CannotTell):
-			c.Error = &problem{"undecided", text}
-		case is.Validity != run.Valid:
-			c.Out = suspect + text
+	for _, r := range x.Runs {
+		v, is := r.Verdict, ""
+		switch {
+		case v.Completeness != run.Complete && v.Completeness != run.Capped && r.Stopped != run.StopCap:
+			is = "!" + string(v.Completeness)
+		case r.ExitCode == exit.Invalid && (x.Gate == nil || v.Miscounted()):
+			is = "!invalid"
+		case v.Assertions == run.Fail:
+			is = "assert"
+		case v.Assertions == run.Undecided, slices.Contains(v.Codes, reason.CannotTell):
+			is = "!undecided"
+		case v.Validity != run.Valid:
+			is = suspect
 		}
+		suite.add(x.Plan+"."+r.Variant, fmt.Sprintf("repetition %d", r.Repetition), r.Seconds, is, v.Reasons...)
 	}
 }
