@@ -55,8 +55,8 @@ type Load struct {
 	//   - 4 KiB per session;
 	//   - 8 KiB per connection, 104 KiB off the event loop;
 	//   - per op that can be in flight 1 KiB and 256 bytes for each further op of its scenario;
-	//   - three times the largest value per connection or, if requests are copied before they leave, per op that can be in flight (five times for
-	//     records); none for a clear phase;
+	//   - three times the largest value per connection or, if requests with values are copied before they leave, per op that can be in flight (five
+	//     times for records); none for a clear phase;
 	//   - replies that a driver holds whole, up to 128 MiB;
 	//   - 58 KiB per histogram: 7 for each op of the mix, scenario and step, and N more for each op of the mix when replicated;
 	//   - keys and values from files;
@@ -142,7 +142,7 @@ func (p *Plan) RequestsPerOp(ph *Phase) float64 {
 // Memory returns the bytes that a worker needs to drive that many sessions of a phase: see [Load]. clients is the number of connections that
 // each session has per target: one per endpoint or, for clients that block, one per op that it can have in flight.
 func (p *Plan) Memory(ph *Phase, sessions int, clients map[string]int) int64 {
-	return add(p.idle(ph, sessions, clients), multiply(flying(ph, sessions), p.opBytes(ph)))
+	return add(p.idle(ph, sessions, clients), multiply(p.flying(ph, sessions), p.opBytes(ph)))
 }
 
 // idle returns the bytes that sessions need while none of their ops is in flight.
@@ -197,8 +197,12 @@ func (p *Plan) kept(ph *Phase) int64 {
 }
 
 // flying returns how many ops the given number of a phase's sessions can have in flight.
-func flying(ph *Phase, sessions int) int64 {
-	return scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
+func (p *Plan) flying(ph *Phase, sessions int) int64 {
+	most := scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
+	if ph.walks() {
+		most = min(most, p.Once(ph, false))
+	}
+	return most
 }
 
 // opBytes returns the bytes that an op in flight needs.
@@ -222,7 +226,16 @@ func (p *Plan) opBytes(ph *Phase) int64 {
 func (p *Plan) copies(ph *Phase, values Values) bool {
 	alike := values.Size >= leastLent && values.Sizes == nil && values.File == nil && values.Record == nil && values.Compressibility == nil && values.Fill == "text"
 	lent := alike && !values.Checked && len(ph.Scenarios) == 0 && p.ExecutorOf(ph) == EventLoop
-	return ph.Clear == nil && (ph.Batch > 1 || !lent)
+	return ph.Clear == nil && (ph.Batch > 1 || !lent && ph.stores())
+}
+
+// stores reports whether any op of the phase can store a value.
+func (ph *Phase) stores() bool {
+	own := func(w Weight) bool {
+		verb, known := everyStores(w.Op)
+		return !known || verb.Stores()
+	}
+	return len(ph.Setup) > 0 || ph.OnMiss != "" || ph.Trace() != nil || slices.ContainsFunc(ph.Ops, own)
 }
 
 // values returns the bytes of values and held replies on connections.
@@ -244,7 +257,7 @@ func (p *Plan) values(ph *Phase, sessions int, clients map[string]int) int64 {
 			held = min(add(held, multiply(own, holder.Held())), SpareReplies)
 		}
 	}
-	return add(held, multiply(min(connections, flying(ph, sessions)), valueCopies*int64(largest)))
+	return add(held, multiply(min(connections, p.flying(ph, sessions)), valueCopies*int64(largest)))
 }
 
 // ReplyBytes returns the bytes of the replies to all ops that the given number of a phase's sessions can have in flight. Each reply is taken to
@@ -257,7 +270,7 @@ func (p *Plan) ReplyBytes(ph *Phase, sessions int) int64 {
 		}
 	}
 	each := multiply(int64(2*replicas), int64(p.LargestValue(ph)))
-	return multiply(flying(ph, sessions), each)
+	return multiply(p.flying(ph, sessions), each)
 }
 
 // LargestValue returns the size of the largest value or, with batches, of all values of the largest request, in a phase's datasets.
@@ -288,7 +301,7 @@ func (p *Plan) MemoryShort(ph *Phase, sessions int, clients map[string]int, avai
 		would = append(would, "no number of sessions")
 	}
 	return fmt.Sprintf("%d sessions with %d ops in flight can need %d MiB of memory, and %d MiB are available: on one worker %s would do",
-		sessions, flying(ph, sessions), need>>20, available>>20, strings.Join(would, " or "))
+		sessions, p.flying(ph, sessions), need>>20, available>>20, strings.Join(would, " or "))
 }
 
 // FilesShort says in words that sessions of a phase, with each connections apiece, need more open files than one worker's limit, and how many

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -94,6 +95,26 @@ func TestMemoryThatWouldDo(t *testing.T) {
 	require.Empty(t, p.MemoryShort(ph, 100, p.EndpointsOf(ph), need/2))
 	ph.Open.InFlight++
 	require.NotEmpty(t, p.MemoryShort(ph, 100, p.EndpointsOf(ph), need/2))
+}
+
+// Large values are held once a connection unless their requests are copied, and no more of them than there are keys; deletes hold none.
+func TestMemoryOfLargeValues(t *testing.T) {
+	const target = "target \"one\" {\n driver = \"redis\"\n endpoints = [\"a:1\"]\n executor = %q\n}\n"
+	const values = "dataset \"large\" {\n keys { count = 12 }\n values { size = \"32MiB\" }\n}\n"
+	const closed = "  closed {\n sessions = 4\n pipeline = 8\n duration = \"1s\"\n }"
+	for _, c := range []struct {
+		executor, load string
+		values         int64
+	}{
+		{plan.EventLoop, "  populate {}", 12}, {plan.Blocking, "  populate {}", 12},
+		{plan.EventLoop, "  clear {}", 0}, {plan.Blocking, "  clear {}", 0},
+		{plan.EventLoop, "  ops = { get = 1, put = 1 }\n" + closed, 4}, {plan.Blocking, "  ops = { get = 1 }\n" + closed, 4},
+		{plan.Blocking, "  ops = { put = 1 }\n" + closed, 4 * 8},
+	} {
+		p := good(t, caches+fmt.Sprintf(target, c.executor)+values+phase("x", "one", "large", c.load), plan.Vars{})
+		ph := p.Phases[0]
+		require.Equal(t, 3*c.values, (p.Memory(ph, ph.Sessions(), p.EndpointsOf(ph))-32<<20)>>25, "%s, %s", c.executor, c.load)
+	}
 }
 
 // Memory kept per second is counted, up to its bound. An hour at 20,000 ops a second took 1,494 bytes a second for rows, and 4,332 for each of
