@@ -27,6 +27,8 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 		unit = "%"
 	case unit == "s":
 		unit = timeUnit(figures)
+	case unit == "B/s":
+		unit = "MB/s"
 	}
 	against := run.Column{Name: "ratio", Title: "geometric × " + x.Baseline, Unit: "x"}
 	if first.Share() {

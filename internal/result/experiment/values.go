@@ -53,11 +53,11 @@ func (s subject) in(r *run.Run) (*run.Phase, *run.Op) {
 // opMetric is a metric by which variants are compared: a rate, a time or a share.
 type opMetric = metric.Of[run.Op]
 
-// unitOf returns the unit of a metric in results: "/s", "s", or "" for a share.
+// unitOf returns the unit of a metric in results: "/s", "B/s", "s", or "" for a share.
 func unitOf(m opMetric) string {
 	switch m.Kind {
 	case metric.Rate:
-		return "/s"
+		return map[bool]string{true: "B/s", false: "/s"}[m.Unit == "bytes/s"]
 	case metric.Time:
 		return "s"
 	}

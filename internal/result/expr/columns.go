@@ -133,7 +133,7 @@ func kindNamed(name string) kind {
 		return times
 	case name == "busy":
 		return shares
-	case name == "bytes_per_second":
+	case name == "bytes_per_second", strings.HasPrefix(name, "bytes_") && strings.HasSuffix(name, "_rate"):
 		return speeds
 	case strings.HasPrefix(name, "bytes_"), strings.HasSuffix(name, "_bytes"):
 		return sizes

@@ -92,6 +92,9 @@ func numberOf(expr hclsyntax.Expression, ctx *hcl.EvalContext) (f float64, ok bo
 func quantityOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	found, mixed := anything, false
 	see := func(k kind) {
+		if k == sizes && found == speeds { // a limit of so many bytes per second
+			return
+		}
 		mixed = mixed || found != anything && k != found
 		found = k
 	}
@@ -132,7 +135,9 @@ func amount(v float64, k kind) string {
 			}
 		}
 	case speeds:
-		unit = "MB/s"
+		if unit = "MB/s"; v >= 1e9 {
+			unit = "GB/s"
+		}
 	case micros:
 		v, unit = v/1e6, UnitOf(v/1e6)
 	}

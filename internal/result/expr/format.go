@@ -45,6 +45,7 @@ var units = [...]unit{
 	{"KiB", 1.0 / (1 << 10), "", sizes},
 	{"MiB", 1.0 / (1 << 20), "", sizes},
 	{"MB/s", 1e-6, "", speeds},
+	{"GB/s", 1e-9, "", speeds},
 }
 
 // unitNamed returns the unit with a name, and whether it exists.

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -237,6 +238,7 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 	} else {
 		r.BytesOut = &t.Out
 	}
+	b.volume(at, r, t)
 	b.keys(at+".keys", r, t)
 	b.hitRatio(at, verb, r)
 	for k := 1; k <= len(settled.Acks); k++ {
@@ -299,6 +301,25 @@ func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {
 		return
 	}
 	b.explain(at, b.through.why, ".rate", ".answered", ".rate_per_minute")
+}
+
+// volume turns the bytes of all ops into bytes per second on the plateau.
+func (b *builder) volume(at string, r *run.Op, t *measure.Op) {
+	ended := r.Due - r.Shed - uint64(r.InFlight)
+	if b.through.why.Text != "" || ended == 0 {
+		b.explain(at, cmp.Or(b.through.why, reason.Why{Code: reason.NoOps, Text: "no op ended"}), ".bytes_in_rate", ".bytes_out_rate")
+		return
+	}
+	share := 0.0 // of all that ended, per second
+	for outcome := range driver.Shed {
+		share += b.through.of(&t.Bins, &t.Turns, outcome) / float64(ended)
+	}
+	r.InRate = number(share * float64(t.In))
+	if r.BytesOut == nil {
+		b.null(at+".bytes_out_rate", reason.NotCounted, "see bytes_out")
+		return
+	}
+	r.OutRate = number(share * float64(t.Out))
 }
 
 // keys copies the ledger of keys, or that of the ops if each has one key.

@@ -157,6 +157,8 @@ type Op struct {
 	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys if ops have several
 	BytesIn  uint64    `json:"bytes_in"`
 	BytesOut *uint64   `json:"bytes_out"`
+	InRate   *float64  `json:"bytes_in_rate"`  // bytes per op that ended, times the ops that ended per second while all sessions were at work
+	OutRate  *float64  `json:"bytes_out_rate"` // like InRate absent from results of an older form
 	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 

@@ -154,6 +154,8 @@ func quoted[T any](d Done, m *metric.Of[T], v float64) string {
 	switch {
 	case m.Unit == "bytes":
 		text = quantity.Bytes(uint64(v))
+	case m.Unit == "bytes/s":
+		text = quantity.Bytes(uint64(v)) + "/s" + Mark(d.ph, d.At+"."+m.Name)
 	case m.Kind == metric.Rate:
 		_, per, _ := strings.Cut(m.Unit, "/")
 		text = quantity.Whole(v) + "/" + per + Mark(d.ph, d.At+"."+m.Name)
