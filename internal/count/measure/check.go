@@ -44,11 +44,10 @@ func (t *Totals) CheckValid() error {
 	if (t.Stalls == 0) != (t.MaxStall == 0) || t.MaxStall < 0 {
 		errs = append(errs, fmt.Errorf("%d stalls, but the longest is %d ns", t.Stalls, t.MaxStall))
 	}
-	if err := t.Span.check(); err != nil {
-		errs = append(errs, err)
-	}
-	if err := t.Versions.check(); err != nil {
-		errs = append(errs, err)
+	for _, err := range [...]error{t.Span.check(), t.Versions.check(), t.Links.check()} {
+		if err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

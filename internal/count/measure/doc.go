@@ -56,15 +56,20 @@
 //	+--------------+-----------+---------------------------------------+---------------------------------+
 //	| lost: Bins, or 0 | waited: Hist | Cache | events | per event: times and, unless 0, ± first, last − first |
 //	+------------------+--------------+-------+--------+-------------------------------------------------------+
-//	| Versions |
-//	+----------+
+//	| rare 1B | Versions, if bit 0 is set | Connections, if bit 1 is set |
+//	+---------+---------------------------+------------------------------+
 //
-// Versions; with nothing in it, a 0 alone. Examples of lost writes are in the order of when they were acknowledged, the last one first, and then of
-// their keys:
+// Connections:
 //
-//	+------+------+---------+-------+-------+--------+------+-------+-----------+-----------------------------------------+
-//	| 1 1B | keys | missing | older | newer | unread | gets | stale | backwards | stale by one version, two, three, more  |
-//	+------+------+---------+-------+-------+--------+------+-------+-----------+-----------------------------------------+
+//	+-----------+--------+---------+---------+------+--------+----------+--------+----------------+
+//	| attempted | opened | refused | renewed | lost | before | ± making | ± open | Hist per stage |
+//	+-----------+--------+---------+---------+------+--------+----------+--------+----------------+
+//
+// Versions. Examples of lost writes are in the order of when they were acknowledged, the last one first, and then of their keys:
+//
+//	+------+---------+-------+-------+--------+------+-------+-----------+-----------------------------------------+
+//	| keys | missing | older | newer | unread | gets | stale | backwards | stale by one version, two, three, more  |
+//	+------+---------+-------+-------+--------+------+-------+-----------+-----------------------------------------+
 //	| age: Hist | examples 1B | per example: ± acknowledged, length of the key 1B, its bytes, version, version found        |
 //	+-----------+-------------+-------------------------------------------------------------------------------------------+
 //

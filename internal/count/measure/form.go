@@ -413,7 +413,27 @@ func (f *form) totals(t *Totals) {
 	f.hist(&t.Waited)
 	f.cache(&t.Cache)
 	f.events(t)
-	f.versions(t)
+	rare := f.set(2, 2, "kinds of what few steps have", func(i int) bool { return i == 0 && !t.Versions.empty() || i == 1 && !t.Links.empty() })
+	if rare&1 != 0 {
+		f.versions(t)
+	}
+	if rare&2 != 0 {
+		f.connections(t.Linked())
+	}
+}
+
+func (f *form) connections(c *Connections) {
+	for _, n := range c.counts() {
+		f.uint(n)
+	}
+	f.int(&c.Making)
+	f.int(&c.Open)
+	for i := range c.Times {
+		f.hist(&c.Times[i])
+	}
+	if c.empty() {
+		f.Fail("connections: written, but empty")
+	}
 }
 
 func (f *form) steps(o *Op) {
@@ -720,16 +740,6 @@ func (f *form) events(t *Totals) {
 }
 
 func (f *form) versions(t *Totals) {
-	there := byte(0)
-	if !t.Versions.empty() {
-		there = 1
-	}
-	if f.byte(&there); there > 1 {
-		f.Fail("versions: a mark of %d", there)
-	}
-	if there != 1 {
-		return
-	}
 	v := t.Compared()
 	for _, n := range v.counts() {
 		f.uint(n)

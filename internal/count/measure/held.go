@@ -17,6 +17,9 @@ func (t *Totals) bytes() int { return t.held() + requestsBytes*cap(t.Requests) }
 // held returns the bytes that the histograms and bins of t take, used or not.
 func (t *Totals) held() int {
 	n := t.Waited.Bytes()
+	for i := 0; t.Links != nil && i < NumStages; i++ {
+		n += t.Links.Times[i].Bytes()
+	}
 	for _, o := range t.Ops {
 		n += o.held()
 	}

@@ -63,17 +63,18 @@ type rest struct {
 	Away        []uint64   // by endpoint: ns from the loss of a connection until it was made again, summed over connections; may be shorter
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
-	Reconnects  uint64    // connections opened again after a loss
-	LateReplies uint64    // replies to requests that had already timed out; discarded
-	Foreign     uint64    // values read that loadgen did not write (no valid header in a checked dataset)
-	Misplaced   uint64    // values read that name another key
-	AnotherRun  uint64    // values read that another run wrote where this one puts
-	Stalls      uint64    // times that an event loop stood still for more than 250 ms
-	MaxStall    int64     // the longest stall, ns
-	Cache       Cache     // counts of the caches that targets read through
-	Events      []Event   // by number in the phase: the events that workers carry out; may be shorter
-	Versions    *Versions // comparison of versions that gets returned with those that had been acknowledged; nil is empty
-	Waited      hist.Hist // lag of ops that found no free slot when they were due, ns; their verb's Lag includes them
+	Reconnects  uint64       // connections opened again after a loss
+	LateReplies uint64       // replies to requests that had already timed out; discarded
+	Foreign     uint64       // values read that loadgen did not write (no valid header in a checked dataset)
+	Misplaced   uint64       // values read that name another key
+	AnotherRun  uint64       // values read that another run wrote where this one puts
+	Stalls      uint64       // times that an event loop stood still for more than 250 ms
+	MaxStall    int64        // the longest stall, ns
+	Cache       Cache        // counts of the caches that targets read through
+	Events      []Event      // by number in the phase: the events that workers carry out; may be shorter
+	Versions    *Versions    // comparison of versions that gets returned with those that had been acknowledged; nil is empty
+	Waited      hist.Hist    // lag of ops that found no free slot, or no connection, when they were due, ns; their verb's Lag includes them
+	Links       *Connections // of a load that renews them; nil is empty
 }
 
 // Op holds the ledger and the latencies of one verb, or of one scenario. Latencies are nanoseconds.

@@ -51,6 +51,9 @@ func (t *rest) merge(o *rest) {
 		t.Compared().merge(o.Versions)
 	}
 	t.Waited.Merge(&o.Waited)
+	if !o.Links.empty() {
+		t.Linked().Merge(o.Links)
+	}
 }
 
 // Reset empties t and keeps its memory, its origin and its number of endpoints, so that counting the same ops again allocates nothing.
@@ -73,6 +76,7 @@ func (t *Totals) Reset() {
 	clear(t.Events)
 	t.Versions.reset()
 	t.Waited.Reset()
+	t.Links.Reset()
 	t.Digest, t.Span, t.Cache = 0, Span{}, Cache{}
 	t.Reconnects, t.LateReplies, t.Foreign, t.Misplaced, t.AnotherRun, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0, 0, 0
 	t.Errors = Errors{}
