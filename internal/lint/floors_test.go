@@ -24,8 +24,8 @@ var packagesWithFloors = map[string]storeyed{
 		floors: [][]string{
 			{"phase"},                              // puts the stages together
 			{"level", "cause", "search", "belief"}, // verdict: of levels, and which rate is next
-			{"doubts", "busy", "entries", "late", "lost", "servers", "shortfall", "witness"},                                                                                                            // doubts
-			{"figures", "cache", "counted", "device", "event", "finer", "generator", "growth", "latency", "log", "observe", "peritem", "requests", "shape", "staleness", "steady", "targets", "verify"}, // figures
+			{"doubts", "busy", "entries", "late", "lost", "servers", "shortfall", "witness"}, // doubts
+			{"figures", "cache", "connections", "counted", "device", "event", "finer", "generator", "growth", "latency", "log", "observe", "peritem", "requests", "shape", "staleness", "steady", "targets", "verify"}, // figures
 			{"rate", "offered", "stall"}, // rates
 			{"counts", "end", "observation", "plateau", "series", "span", "warmup"}, // counts
 			{"quantile", "text"}, // what all share
@@ -48,7 +48,7 @@ var engineFloors = [][]string{
 	{"connect", "giveup", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                                         // wire: requests and replies as bytes
 	{"blocking", "callcontext", "timed"}, // blocking: requests that a client, or a timer, answers
 	{"thread"},                           // files: ops of the loop's own thread
-	{"away", "clock", "events", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "room", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
+	{"away", "churn", "clock", "events", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "room", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
 	{"doc"},
 }
 

@@ -199,6 +199,13 @@ type Aside interface {
 	Aside(b []byte) (n int, err error)
 }
 
+// Goodbyer is an optional interface of a Codec whose protocol has words with which a client asks the server to close a connection. Where connections are
+// renewed, a client that closed first would soon lack ports; without such words it resets the connection.
+type Goodbyer interface {
+	// Goodbye appends these words. What the server answers is dropped.
+	Goodbye(dst []byte) []byte
+}
+
 // ErrIdle is the end of a connection that the endpoint closes because it was idle. It is no fault: the connection is made again for the next request.
 var ErrIdle = errors.New("closed by the server because it was idle")
 

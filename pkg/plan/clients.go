@@ -10,6 +10,8 @@ import (
 type Clients struct {
 	Sessions int `json:"sessions"` // of a verify: as many as the phases that put have, as each session reads the keys that it has put
 	Pipeline int `json:"pipeline"`
+
+	Reconnect *Reconnect `json:"reconnect,omitempty"` // of closed and open loads; nil if connections stay
 }
 
 // Clients returns the clients of the phase's load model; those of a phase without one are none.

@@ -28,14 +28,14 @@ type Closed struct {
 // closed reads a closed load.
 func (b *block) closed() *Closed {
 	c := &Closed{Clients: Clients{Sessions: 1, Pipeline: 1}}
-	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
+	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace", "reconnect"})
 	b.clients(&c.Clients)
 	dialect.Integer(b.Block, "iterations", &c.Iterations)
 	b.Duration("duration", &c.Duration)
 	b.Duration("ramp", &c.Ramp)
 	b.Duration("warmup", &c.WarmUp)
 	b.think(&c.Think, &c.Thinks)
-	c.Trace = b.untimedTrace()
+	c.Trace, c.Reconnect = b.untimedTrace(), b.reconnect()
 	// 0 stands for an absent argument, so one that is present must not be 0.
 	if c.Iterations == 0 {
 		b.notZero("iterations", endsAtOnce, writeMore)

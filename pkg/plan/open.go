@@ -63,8 +63,9 @@ var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "o
 
 // open reads an open load.
 func (b *block) open() *Open {
-	b.Expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace"})
+	b.Expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace", "reconnect"})
 	o := &Open{Schedule: b.schedule(5 * time.Second)}
+	o.Reconnect = b.reconnect()
 	if in := b.inner("trace"); in != nil {
 		b.trace(o, in)
 		return o

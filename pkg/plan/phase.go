@@ -205,6 +205,7 @@ func (v *validator) phase(ph *Phase) {
 	v.growth(ph, at)
 	v.samples(ph, at)
 	v.stop(ph, at)
+	v.reconnect(ph, at)
 	v.events(ph, at)
 	v.local(ph, at)
 	v.bound(ph, at)

@@ -219,12 +219,10 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 
 // idles checks how long connections may idle.
 func (v *validator) idles(t *Target, d driver.Driver, at part) {
-	_, wire := d.(driver.Wire)
-	_, dials := d.(driver.Dialer)
 	switch {
 	case t.IdleTimeout < 0:
 		v.fault(fmt.Sprintf("%s: idle_timeout = %q", at.where, t.IdleTimeout.String()), "Write a duration above 0s, or 0s for connections that may idle.", at.path+".idle_timeout")
-	case t.IdleTimeout > 0 && !wire && !dials:
+	case t.IdleTimeout > 0 && !connects(d):
 		v.fault(fmt.Sprintf("%s: idle_timeout with driver %s, which has no connections", at.where, dialect.Quote(t.Driver)), "Leave it out.", at.path+".idle_timeout")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -64,6 +65,7 @@ type blockingConn struct {
 	handed   []*blockingCall // calls handed over and not returned, the oldest first; the loop alone uses it
 	up       atomic.Bool
 	link     link
+	renews   bool // its client is being replaced by the plan
 }
 
 // blockingCall is a request on its way through a client's goroutine.
@@ -77,6 +79,7 @@ type blockingCall struct {
 	bag    driver.Bag      // holds req.Bag
 	found  driver.Findings // holds reply.Found
 	handed int64           // when it was handed over, on the run clock
+	ready  int64           // when its client was connected for it; 0 if it had been before
 	start  int64           // when Do began; 0 if it never did
 	end    int64
 	reply  driver.Reply
@@ -161,7 +164,7 @@ func (b *blocking) newConn(endpoint int) *blockingConn {
 	c := &blockingConn{endpoint: endpoint, calls: make(chan *blockingCall, b.limit), room: room{all: b.partials}}
 	c.meter = sockets.NewMeter(func(ctx context.Context) (net.Conn, error) {
 		conn, err := b.connect(ctx, endpoint, c.number)
-		if err == nil && c.meter.Made() > 0 {
+		if err == nil && c.meter.Made() > 0 && !c.renews {
 			b.remade.Add(1)
 		}
 		return conn, err
@@ -189,6 +192,9 @@ func (b *blocking) client(ctx context.Context, c *blockingConn) (driver.Session,
 // hangUp closes a client and any connection it has left open. The error is dropped: either no request is outstanding, or the request's own error is
 // reported.
 func (c *blockingConn) hangUp(client driver.Session) {
+	if client == nil {
+		return
+	}
 	_ = panics.Safely(client.Close)
 	c.meter.Cut()
 	c.room.close()
@@ -225,14 +231,40 @@ func (b *blocking) dialAll(ctx context.Context, conns []*blockingConn, clients [
 func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Session) {
 	calling, release := newCallContext(ctx)
 	defer release()
-	for call := range c.calls {
+	most, rand := b.l.churn.ops(), rand.New(rand.NewPCG(uint64(c.number), 0))
+	used, due := int64(0), b.l.churn.due(rand)
+	part := func() {
+		c.meter.Reset()
+		c.hangUp(client)
+		client, due = nil, nil
+	}
+	for {
+		var call *blockingCall
+		select {
+		case call = <-c.calls:
+		case <-due:
+			part()
+			continue
+		}
+		if call == nil {
+			c.hangUp(client)
+			return
+		}
 		if b.l.lease.over(b.l.clock.now()) || !call.take() {
 			continue // the loop stops by itself, and takes back the calls that nobody took
 		}
-		if b.do(calling, call, client) {
+		if client == nil {
+			client = b.renew(ctx, call)
+			used, due = 0, b.l.churn.due(rand)
+		}
+		if client != nil && b.do(calling, call, client) {
+			if used++; used == most {
+				part()
+			}
 			b.give(ctx, call)
 			continue
 		}
+		c.meter.Lose()
 		c.hangUp(client)
 		c.up.Store(false)
 		call.ends = true
@@ -240,14 +272,28 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 		if client = b.redial(ctx, c); client == nil {
 			return // the transport is being closed
 		}
+		used, due = 0, b.l.churn.due(rand)
 	}
-	c.hangUp(client)
+}
+
+// renew connects a client for a call.
+func (b *blocking) renew(ctx context.Context, call *blockingCall) (client driver.Session) {
+	by, done := context.WithTimeout(ctx, max(b.timeout, connectLimit))
+	defer done()
+	call.conn.renews = true
+	client, call.cause = b.client(by, call.conn)
+	call.conn.renews = false
+	call.ready = b.l.clock.now()
+	if client == nil {
+		call.failed, call.end = op.Refused, call.ready
+	}
+	return client
 }
 
 // do carries out a call and reports whether the client is still usable.
 func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Session) bool {
 	now := b.l.clock.now()
-	left := b.timeout - time.Duration(now-call.handed)
+	left := b.timeout - time.Duration(now-max(call.handed, call.ready))
 	if left <= 0 { // the call waited too long behind others; the client never saw it
 		call.failed, call.cause, call.end = op.RequestTimeout, context.DeadlineExceeded, now
 		return true
@@ -493,7 +539,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	at := slices.Index(c.handed, call)
 	c.handed = slices.Delete(c.handed, at, at+1)
 	if call.start != 0 {
-		b.late += call.start - max(call.handed, c.ended)
+		b.late += call.start - max(call.handed, c.ended, call.ready)
 		c.ended = call.end
 		if len(c.handed) == 0 { // the next call had to wait for this
 			b.late += max(0, now-call.end)
@@ -501,6 +547,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 		}
 	}
 	st := call.st
+	st.delayed = st.delayed || call.ready > 0
 	if st.start == 0 || call.start != 0 && call.start < st.start {
 		st.start = call.start
 	}
@@ -585,6 +632,20 @@ func (b *blocking) sweep(now int64) int64 {
 		}
 	}
 	return next
+}
+
+// links implements linked.
+func (b *blocking) links(since *measure.Connections) (making, open int64) {
+	for _, c := range b.conns {
+		d := c.meter.Dials()
+		making, open = making+d.Making, open+d.Open
+		since.Attempted, since.Refused = since.Attempted+d.Attempted, since.Refused+d.Refused
+		since.Renewed, since.Lost = since.Renewed+d.Closed, since.Lost+d.Lost
+		for _, s := range d.Made {
+			since.Made(took(s, false, s.Made))
+		}
+	}
+	return making, open
 }
 
 // own returns how much of a step's time this executor was at work or kept clients waiting: the time for which the loop was not idle or, if greater,

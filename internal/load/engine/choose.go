@@ -243,7 +243,7 @@ func (g *group) events(l *loop, kind worker.StepKind) (list []planned) {
 
 // fast returns a way that is faster than prog and does the same; nil if there is none. Its ops are followed unless f is nil.
 func (w *wire) fast(prog op.Program, source *workload.Source, f *follower) bulkWay {
-	if !w.shared || w.lane.confirms || w.idle > 0 { // only a request of a program waits for its connection
+	if !w.shared || w.lane.confirms || w.idle > 0 || w.l.churn.plan != nil { // only a request of a program waits for its connection
 		return nil
 	}
 	switch prog := prog.(type) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -52,6 +54,7 @@ func (w *wire) unanswered(all int) error {
 // dial begins to connect.
 func (w *wire) dial(c *wireConn) {
 	w.l.hold.release()
+	c.since = w.l.clock.now()
 	end := w.lane.side.endpoint(c.endpoint)
 	fd, err := -1, w.out.admits(end)
 	if err == nil {
@@ -60,9 +63,9 @@ func (w *wire) dial(c *wireConn) {
 	if err == nil {
 		fd, err = w.poll.Connect(end, w.token(c))
 	}
-	c.since = w.l.clock.now()
 	c.state = isConnecting
 	c.fd = fd
+	w.l.churn.counts.Attempted++
 	w.inMaking++
 	if err != nil {
 		w.lose(c, end.Explain(err))
@@ -91,6 +94,11 @@ func (w *wire) connected(c *wireConn) {
 		w.lose(c, err)
 		return
 	}
+	now := w.l.clock.now()
+	c.steps = sockets.Steps{Began: c.since, TCP: now, Made: now}
+	if s, ok := w.l.churn.dialed.LoadAndDelete(w.token(c)); ok {
+		c.steps = s.(sockets.Steps)
+	}
 	c.state = isGreeting
 	hello, replies, err := c.codec.greet(w.buffer())
 	if err != nil {
@@ -115,6 +123,12 @@ func (w *wire) raise(c *wireConn) {
 	w.inMaking--
 	w.up++
 	w.l.made(&c.link, c.heard)
+	_, shakes := w.lane.side.driver.(driver.Handshaker)
+	w.l.churn.counts.Made(took(c.steps, shakes || c.greetAll > 0, c.heard))
+	if life := w.l.churn.life(w.rand); life > 0 {
+		c.until = c.heard + int64(life)
+		w.l.sweepAt = min(w.l.sweepAt, c.until)
+	}
 	if c.wasUp {
 		w.l.rec.Reconnects++
 	}
@@ -177,21 +191,89 @@ func (w *wire) again(c *wireConn) {
 	w.dial(c)
 }
 
-// rest closes a connection that is idle, or that the server has closed because it was. The next request makes it again.
+// rest closes a connection that is idle or due, or that the server has closed because it was. The next request makes it again.
 func (w *wire) rest(c *wireConn) {
 	w.ended.Add(w.counted(c))
 	w.poll.Close(c.fd)
-	w.up--
-	c.link.session.links--
+	if c.state == isUp {
+		w.retired(c)
+	}
 	c.state, c.fd, c.blocked, c.rests = isDown, -1, false, true
 	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
-	c.wasUp = c.wasUp && w.idle == 0 // the plan expects it
+	c.wasUp = c.wasUp && w.idle == 0 && !c.due // the plan expects it
 	c.drop(w)
+	later := c.later
+	c.due, c.used, c.until, c.later = false, 0, 0, nil
+	for i := range later {
+		if r := &later[i]; !w.send(r.st.session, r.st, &r.req) {
+			w.refuse(c, r, w.l.clock.now())
+		}
+	}
+}
+
+// retired counts a connection that ends in order.
+func (w *wire) retired(c *wireConn) {
+	w.l.churn.counts.Renewed++
+	w.up--
+	c.link.session.links--
+}
+
+// postpone keeps a request for a connection that is due until it was made again; false if there are too many.
+func (w *wire) postpone(c *wireConn, st *opState, req *driver.Request) bool {
+	if len(c.later) >= w.limit {
+		return false
+	}
+	st.delayed = true
+	c.later = append(c.later, heldRequest{st, *req})
+	return true
+}
+
+// refuse ends a request that was postponed in vain.
+func (w *wire) refuse(c *wireConn, r *heldRequest, now int64) {
+	w.way.failed(c, &pending{st: r.st, n: 1, keys: int16(len(r.req.Batch)), verb: r.req.Verb, tag: r.req.Tag}, op.Refused, now)
+}
+
+// mayPart reports whether nothing is owed on a connection that is up.
+func (w *wire) mayPart(c *wireConn) bool {
+	return c.state == isUp && c.queue.len() == 0 && c.givenUp == nil
+}
+
+// part says goodbye on a connection that is due, so that the server closes it. It resets one whose server does not.
+func (w *wire) part(c *wireConn, now int64) {
+	w.l.hold.release()
+	said := c.state == isParting
+	if !said {
+		var err error
+		if c.out, err = c.codec.goodbye(w.buffer()); err == nil && len(c.out) > 0 {
+			w.retired(c)
+			c.state, c.since = isParting, now
+			w.l.sweepAt = min(w.l.sweepAt, now+int64(farewell))
+			w.write(c)
+			return
+		}
+	}
+	w.reset(c)
+}
+
+// reset is rest, with a reset.
+func (w *wire) reset(c *wireConn) {
+	if p, ok := w.poll.(interface{ Reset(fd int) }); ok {
+		p.Reset(c.fd)
+	}
+	w.rest(c)
 }
 
 // lose closes a connection, ends what was outstanding on it, and schedules a reconnect.
 func (w *wire) lose(c *wireConn, why error) {
 	w.l.hold.release()
+	switch {
+	case c.state == isParting && w.out.prompt():
+		w.rest(c)
+		return
+	case c.state == isParting: // the far end may have closed TLS, but not TCP yet
+		w.reset(c)
+		return
+	}
 	now := w.l.clock.now()
 	kept := c.queue.len() - c.fresh // the fresh ones have not left, and never will
 	for ; c.fresh > 0; c.fresh-- {
@@ -199,8 +281,10 @@ func (w *wire) lose(c *wireConn, why error) {
 	}
 	refused := c.state != isUp
 	if refused {
+		w.l.churn.counts.Refused++
 		w.inMaking--
 	} else {
+		w.l.churn.counts.Lost++
 		w.up--
 		c.link.session.links--
 	}
@@ -210,6 +294,7 @@ func (w *wire) lose(c *wireConn, why error) {
 	}
 	c.state, c.fd, c.blocked, c.broken = isDown, -1, false, nil
 	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
+	c.due, c.used, c.until = false, 0, 0
 	w.l.gate.stray(len(c.in))
 	c.drop(w)
 	end := w.lane.side.endpoint(c.endpoint)
@@ -225,8 +310,8 @@ func (w *wire) lose(c *wireConn, why error) {
 	w.retry(c, refused, now)
 
 	// Ending the lost requests may start new ops, which must not find this connection half reset.
-	lost := w.lost
-	w.lost, w.text = nil, nil
+	lost, later := w.lost, c.later
+	w.lost, w.text, c.later = nil, nil, nil
 	for c.queue.len() > 0 {
 		lost = append(lost, c.queue.pop())
 	}
@@ -240,6 +325,9 @@ func (w *wire) lose(c *wireConn, why error) {
 		case !p.dead:
 			w.way.failed(c, &lost[i], op.Lost, now)
 		}
+	}
+	for i := range later {
+		w.refuse(c, &later[i], now)
 	}
 	w.lost, w.text = lost[:0], text
 	if w.l.sampling != nil {
@@ -272,6 +360,19 @@ func (w *wire) fire(t timer, now int64) {
 	}
 	w.again(c)
 	w.follow()
+}
+
+// links implements linked.
+func (w *wire) links(*measure.Connections) (making, open int64) {
+	for _, c := range w.conns {
+		switch c.state {
+		case isConnecting, isGreeting:
+			making++
+		case isUp:
+			open++
+		}
+	}
+	return making, open
 }
 
 func (w *wire) close() {

@@ -214,6 +214,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 		l.sessions = append(l.sessions, &session{index: len(l.sessions)})
 	}
 	l.gate = newGate(e.cfg.Budget, e.apart, l)
+	l.churn.plan = g.phase.Clients().Reconnect
 	for i, x := range g.sides() {
 		la := &l.lane
 		if i > 0 {
@@ -345,6 +346,8 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 func (l *loop) begin(at int64, parts chan<- part) {
 	l.origin, l.parts, l.noPort = at, parts, 0
 	l.rec = measure.NewTotals(at, len(l.reqNow)/driver.NumVerbs)
+	l.links()
+	l.churn.counts.Before = l.churn.counts.Opened
 	clear(l.reqBefore)
 	l.opsBefore, l.keyBefore = [driver.NumVerbs]int64{}, [driver.NumVerbs]int64{}
 }

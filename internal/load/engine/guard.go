@@ -26,6 +26,7 @@ type guarded struct {
 	resumer    driver.Resumer
 	owing      driver.Owing
 	leaver     driver.Leaver
+	goodbyer   driver.Goodbyer
 	hold       *hold
 	fault      error // a panic in a call that returns no error; took returns and clears it
 }
@@ -41,6 +42,7 @@ func newGuarded(c driver.Codec, h *hold) *guarded {
 	g.resumer, _ = c.(driver.Resumer)
 	g.owing, _ = c.(driver.Owing)
 	g.leaver, _ = c.(driver.Leaver)
+	g.goodbyer, _ = c.(driver.Goodbyer)
 	return g
 }
 
@@ -66,6 +68,16 @@ func (g *guarded) greet(dst []byte) (out []byte, replies int, err error) {
 	defer g.done(&err)
 	out, replies = g.codec.Greet(dst)
 	return out, replies, nil
+}
+
+// goodbye appends what ends a connection in order; nothing if the driver knows of no such thing.
+func (g *guarded) goodbye(dst []byte) (out []byte, err error) {
+	if g.goodbyer == nil {
+		return dst, nil
+	}
+	g.hold.lend()
+	defer g.done(&err)
+	return g.goodbyer.Goodbye(dst), nil
 }
 
 func (g *guarded) parseGreeting(b []byte, i int) (n int, err error) {

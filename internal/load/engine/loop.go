@@ -127,6 +127,7 @@ type loop struct {
 	fills    *fills      // puts what gets miss; nil if nothing does
 	follows  *follower   // compares versions that are read with those that were acknowledged; nil if nothing does
 	scenes   *scenes     // also the way, if the step's sessions carry out scenarios; else nil
+	churn    churn
 	timers   timers
 	sessions []*session
 

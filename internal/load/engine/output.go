@@ -12,9 +12,17 @@ const mostParts = 32 // the most slices of one gathered write
 
 func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	c := w.conn(s, req.Endpoint)
+	if c.due {
+		return w.postpone(c, st, req)
+	}
 	if w.room(c) == 0 {
 		return false
 	}
+	if most := w.l.churn.ops(); most > 0 {
+		c.used++
+		c.due = c.used == most
+	}
+	st.delayed = st.delayed || c.state != isUp
 	w.touch(c)
 	if req.Value != nil {
 		c.out = w.fitting(c.out, req.Value.Size)
@@ -126,6 +134,12 @@ func (w *wire) flush() {
 // recall takes back what was gathered or handed over and has not left. Its ops stay in flight.
 func (w *wire) recall() {
 	for _, c := range w.conns {
+		for i := range c.later {
+			ledger := w.lane.requests(c.endpoint, c.later[i].req.Verb)
+			ledger.Sent--
+			ledger.Refused++
+		}
+		c.later = nil
 		for back := c.behind + c.fresh + w.out.withdraw(c); back > 0 && c.queue.len() > c.queue.dead; back-- {
 			p := c.queue.drop()
 			ledger := w.lane.requests(c.endpoint, p.verb)

@@ -60,6 +60,8 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		err = w.settle(c)
 	}
 	switch {
+	case err == nil && c.due && w.mayPart(c):
+		w.part(c, now)
 	case err == nil:
 	case err == driver.ErrIdle && w.mayRest(c):
 		w.l.hold.release()
@@ -96,6 +98,9 @@ func (w *wire) mayRest(c *wireConn) bool { return w.alone && c.state == isUp && 
 
 // parse handles the complete replies at the front of b and returns the rest.
 func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
+	if c.state == isParting {
+		return nil, nil
+	}
 	for c.state == isGreeting && len(b) > 0 {
 		n, err := c.codec.parseGreeting(b, c.greetAll-c.greets)
 		if err != nil || n == 0 {

@@ -97,6 +97,7 @@ func (l *loop) census() {
 	for _, t := range l.inside() {
 		t.count(&l.rec.Cache)
 	}
+	l.countLinks()
 	clear(l.reqNow)
 	l.tr.outstanding(l.reqNow)
 	for i := range l.reqNow {

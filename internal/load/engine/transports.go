@@ -113,7 +113,10 @@ func (g *group) newPoller(e *Engine, l *loop) (sockets.Poller, error) {
 		defer cancel()
 		x, at := l.leads(token)
 		end := x.endpoint(at)
-		conn, err := x.connect.To(ctx, end)
+		conn, steps, err := sockets.Stepped(ctx, l.clock.now, func(ctx context.Context) (net.Conn, error) { return x.connect.To(ctx, end) })
+		if l.churn.plan != nil {
+			l.churn.dialed.Store(token, steps)
+		}
 		shaker, ok := x.driver.(driver.Handshaker)
 		if err != nil || !ok {
 			return conn, err

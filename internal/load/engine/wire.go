@@ -79,6 +79,7 @@ const (
 	isConnecting
 	isGreeting
 	isUp
+	isParting // goodbye was said, and the server is to close it
 )
 
 // wireConn is one session's connection to one endpoint. The fields that each read and write use stand together, since system calls in between evict
@@ -115,8 +116,14 @@ type wireConn struct {
 	cuts     []int  // offsets in out where another write begins; for pipes
 	greets   int    // replies still owed to the greeting
 	greetAll int
-	since    int64 // when the attempt to connect began
+	since    int64 // when the attempt to connect began, or goodbye was said
 	link     link
+
+	steps sockets.Steps // of the attempt to connect
+	used  int64         // requests since it was last closed, if their number matters
+	until int64         // when it is due; 0 for never
+	due   bool          // it is to be renewed: no more requests
+	later []heldRequest // requests that wait until it was
 }
 
 // newWire makes the connections of the loop's sessions, all down.
@@ -225,6 +232,10 @@ func (w *wire) sweep(now int64) int64 {
 		next = min(next, now+w.idle)
 	}
 	for _, c := range w.conns {
+		if c.until > 0 && !c.due {
+			c.due = c.until <= now
+			next = min(next, max(c.until, now))
+		}
 		switch {
 		case c.state == isConnecting || c.state == isGreeting:
 			limit := c.since + max(w.timeout, int64(connectLimit))
@@ -233,6 +244,10 @@ func (w *wire) sweep(now int64) int64 {
 				continue
 			}
 			next = min(next, limit)
+		case c.state == isParting && now < c.since+int64(farewell):
+			next = min(next, c.since+int64(farewell))
+		case c.state == isParting, c.due && w.mayPart(c):
+			w.part(c, now)
 		case c.queue.len() > c.fresh || c.givenUp != nil:
 			next = min(next, w.expire(c, now))
 		case w.idle > 0 && c.state == isUp && c.queue.len() == 0:
@@ -307,6 +322,9 @@ func (w *wire) counted(c *wireConn) sockets.Traffic {
 
 func (w *wire) outstanding(into []measure.Requests) {
 	for _, c := range w.conns {
+		for i := range c.later {
+			into[w.lane.row(c.endpoint)*driver.NumVerbs+int(c.later[i].req.Verb)].InFlight++
+		}
 		for i := c.queue.dead; i < c.queue.len(); i++ {
 			p := c.queue.at(i)
 			into[w.lane.row(c.endpoint)*driver.NumVerbs+int(p.verb)].InFlight += int64(p.n)

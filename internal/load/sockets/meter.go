@@ -30,6 +30,34 @@ type Meter struct {
 	mu    sync.Mutex
 	open  map[*metered]struct{}
 	ended Traffic // traffic of connections that are closed
+	dials Dials
+}
+
+// Dials says what became of connections. Counts are those since it was last asked for.
+type Dials struct {
+	Attempted, Refused uint64
+	Closed, Lost       uint64
+	Made               []Steps
+	Making, Open       int64 // now
+}
+
+// Dials returns what became of the connections.
+func (m *Meter) Dials() Dials {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.dials
+	d.Open = int64(len(m.open))
+	m.dials = Dials{Making: d.Making}
+	return d
+}
+
+// Lose makes the connections that are open count as lost once they are closed.
+func (m *Meter) Lose() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for c := range m.open {
+		c.lost = !c.parted
+	}
 }
 
 // NewMeter returns a meter of the connections that to makes. Those on which nothing has come for idle, unless that is 0, count as ended; now reads
@@ -40,10 +68,19 @@ func NewMeter(to func(ctx context.Context) (net.Conn, error), idle time.Duration
 
 // Dial makes a connection.
 func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
-	conn, err := m.to(ctx)
+	m.mu.Lock()
+	m.dials.Attempted++
+	m.dials.Making++
+	m.mu.Unlock()
+	conn, steps, err := Stepped(ctx, m.now, m.to)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dials.Making--
 	if err != nil {
+		m.dials.Refused++
 		return nil, err
 	}
+	m.dials.Made = append(m.dials.Made, steps)
 	m.made.Add(1)
 	c := &metered{Conn: conn, meter: m, raw: rawOf(conn)}
 	c.look = c.poll
@@ -53,8 +90,6 @@ func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
 	} else {
 		c.next = make([]byte, len(timedOut))
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.open[c] = struct{}{}
 	return c, nil
 }
@@ -111,6 +146,7 @@ func (m *Meter) Cut() {
 	m.mu.Lock()
 	var open []*metered
 	for c := range m.open {
+		c.lost = !c.parted
 		open = append(open, c)
 	}
 	m.mu.Unlock()
@@ -126,6 +162,11 @@ func (m *Meter) forget(c *metered) {
 	defer m.mu.Unlock()
 	if _, open := m.open[c]; open {
 		m.ended.Add(c.traffic())
+		if c.lost {
+			m.dials.Lost++
+		} else {
+			m.dials.Closed++
+		}
 		delete(m.open, c)
 	}
 }
@@ -144,6 +185,8 @@ type metered struct {
 
 	secure bool // it is a TLS connection
 	asks   bool // its client asks whether it has ended, so it waits for nothing in between
+	parted bool // it is to be closed
+	lost   bool // it ends otherwise
 }
 
 // hear notes that the connection is not idle.

@@ -16,6 +16,9 @@ var (
 	_ driver.Skimmer = codec{}
 )
 
+// Goodbye implements driver.Goodbyer.
+func (codec) Goodbye(dst []byte) []byte { return append(dst, "quit\r\n"...) }
+
 // AppendRequest appends mg, ms with its data block, or md.
 func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	switch req.Verb {

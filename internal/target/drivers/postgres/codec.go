@@ -34,6 +34,9 @@ func (*codec) ParseGreeting([]byte, int) (int, error) {
 	return 0, errors.New("postgres: no greeting is owed")
 }
 
+// Goodbye implements driver.Goodbyer: it appends Terminate.
+func (*codec) Goodbye(dst []byte) []byte { return append(dst, 'X', 0, 0, 0, 4) }
+
 // AppendRequest appends Bind, perhaps Describe, Execute and Sync, or the key that is a request.
 func (c *codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	s := c.by[req.Verb]

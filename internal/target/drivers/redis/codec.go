@@ -18,6 +18,9 @@ var (
 	_ driver.Skimmer = (*codec)(nil)
 )
 
+// Goodbye implements driver.Goodbyer.
+func (*codec) Goodbye(dst []byte) []byte { return append(dst, "*1\r\n$4\r\nQUIT\r\n"...) }
+
 // AppendRequest appends GET, SET or DEL as an array of bulk strings.
 func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	if req.Asking {
