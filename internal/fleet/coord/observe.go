@@ -88,6 +88,7 @@ type probed struct {
 	value   map[string]float64
 	missing map[string]string
 	is      map[string]string // what identifies the server
+	dialed  uint64            // connections made to it
 }
 
 // watch prepares to observe a phase.
@@ -111,15 +112,21 @@ func (w *watch) begin(ctx context.Context) {
 	}
 	var during context.Context
 	during, w.over = context.WithCancel(ctx)
-	var first sync.WaitGroup
+	var first, others sync.WaitGroup // the servers' counts come last, so that they include the connections of the others
 	for _, one := range w.all {
-		first.Add(1)
+		before, after := &others, &first
+		if one.o.Kind != plan.ObserveCounts {
+			before, after = new(sync.WaitGroup), &others
+		}
+		after.Add(1)
 		w.group.Go(func() {
+			before.Wait()
 			one.take(ctx, one.seen.Begin)
-			first.Done()
+			after.Done()
 			one.each(during)
 		})
 	}
+	others.Wait()
 	first.Wait()
 }
 
@@ -222,6 +229,9 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 		if is, ok := w.probe.Probe.(interface{ Identity() map[string]string }); ok {
 			got.is = is.Identity()
 		}
+		if dials, ok := w.probe.Probe.(interface{ Dialed() uint64 }); ok {
+			got.dialed = dials.Dialed()
+		}
 		w.probe.Close() // no connection of its own stays at the server
 		w.probe.refused = got.missing[""]
 	}
@@ -233,7 +243,7 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	now := time.Now()
 	p := run.Probe{
 		Phase: w.phase, Observe: w.o.Name, At: now.Sub(w.c.zero).Seconds(), Seconds: now.Sub(began).Seconds(),
-		Value: got.value, Missing: got.missing, Is: got.is,
+		Value: got.value, Missing: got.missing, Is: got.is, Dialed: got.dialed,
 	}
 	w.mu.Lock()
 	if add(&p); p.When == "" {

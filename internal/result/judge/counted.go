@@ -79,6 +79,7 @@ type recount struct {
 	reads    uint64
 	readers  []string // the commands that read, and the paths of their figures
 	touches  []string
+	dialed   uint64 // connections with which the servers were asked, after the first
 	together uint64 // commands of all clients that are none of loadgen's ops
 }
 
@@ -212,7 +213,17 @@ func (r *recount) look(c *servers.Counts, seen *Observation, risen map[string]ui
 		}
 		risen[name] += uint64(max(now-before, 0))
 	}
+	r.dialed += seen.last.Dialed
 	return ""
+}
+
+// connections compares how many were opened.
+func (r *recount) connections(links *measure.Connections, risen uint64) {
+	if links == nil || risen == 0 {
+		return
+	}
+	n := risen - min(risen, r.dialed) + links.Before // the servers were asked when these were open
+	r.calls = append(r.calls, run.Commanded{Command: "connect", Sent: links.Opened, Answered: links.Opened, Counted: n, Own: r.dialed})
 }
 
 // enter compares command by command.
@@ -254,6 +265,7 @@ func (p *phase) enter(r *recount, c *servers.Counts, t *plan.Target, risen map[s
 		r.misses, r.reads = r.misses+ended[driver.Miss], r.reads+ended[driver.OK]+ended[driver.Miss]
 		r.readers, r.touches = append(r.readers, command.Name), append(r.touches, "op."+q.Verb)
 	}
+	defer r.connections(load.Links, risen[c.Dials])
 	for _, several := range c.Several {
 		if command, ok := c.Of("", several, false); ok && risen[command.Counters[0]] > 0 && !batch {
 			return // who knows how many keys they read
@@ -275,7 +287,11 @@ func (r *recount) said() string {
 	var same, other []string
 	for _, c := range r.calls {
 		if c.Counted == c.Sent || c.Counted == c.Answered {
-			same = append(same, quantity.Thousands(c.Counted)+" "+c.Command)
+			text := quantity.Thousands(c.Counted) + " " + c.Command
+			if c.Own > 0 {
+				text += " (and " + quantity.Thousands(c.Own) + " of loadgen's own)"
+			}
+			same = append(same, text)
 			continue
 		}
 		other = append(other, fmt.Sprintf("%s counted %s %s, loadgen sent %s, of which %s were answered",

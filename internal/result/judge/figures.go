@@ -92,6 +92,7 @@ func newFigures(c *counts, rates rates) *phase {
 	r.Op = b.ops("op.", r.verbsOf(ph.Counted()))
 	r.Scenario = b.scenarios(ph)
 	r.Total = b.total()
+	b.connections(m)
 	r.count(ph, m)
 	r.generator()
 	r.log(ph, m)

@@ -42,6 +42,9 @@ func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free flo
 	q := lateness[i]
 	late := fmt.Sprintf("%s of the ops by at least %s", quantity.Percent(q.beyond), quantity.Duration(*q.of(&o.Lag)))
 	lag, service, touches := *q.of(&o.Lag), q.of(&o.Service), []string{at + ".response", at + ".lag", at + ".latency"}
+	if p.Connections != nil { // the plan makes ops wait for connections
+		lag = min(lag, p.generatorLag(q.beyond))
+	}
 	if lag <= suspectLag {
 		p.judgeTail(d, name, at, o)
 	}
@@ -130,6 +133,9 @@ var lateness = [...]lateQuantile{
 // judgeTail checks whether single gaps made the slowest thousandth of an op late.
 func (p *phase) judgeTail(d *doubts, name, at string, o *run.Figures) {
 	lag := o.Lag.P999
+	if p.Connections != nil && lag != nil {
+		lag = number(min(*lag, p.generatorLag(0.001)))
+	}
 	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
 		return
 	}

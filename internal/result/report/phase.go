@@ -35,6 +35,11 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	for _, d := range words.DoneIn(ph) {
 		p.op(d)
 	}
+	if facts, rows := words.Connections(ph); facts != nil {
+		p.line("")
+		p.items("connections", "; ", facts...)
+		p.latencies(rows)
+	}
 	p.line("")
 	p.told(words.Noted(ph))
 	p.requests(ph)

@@ -423,7 +423,7 @@ func (p *Phase) checkLedgers() error {
 			return fmt.Errorf("scenario %s: %w", name, err)
 		}
 	}
-	if err := cmp.Or(p.Verify.check(), p.Staleness.check()); err != nil {
+	if err := cmp.Or(p.Verify.check(), p.Staleness.check(), p.Connections.check()); err != nil {
 		return err
 	}
 	if err := p.Cache.check(); err != nil {

@@ -11,6 +11,7 @@ type Probe struct {
 	Missing map[string]string  `json:"missing"`           // why a field has no value; under "", why nothing could be read
 	Skipped int                `json:"skipped,omitempty"` // probes that were due since the one before and were not made
 	Is      map[string]string  `json:"is,omitempty"`      // what identifies the server that was asked for its counts
+	Dialed  uint64             `json:"dialed,omitempty"`  // connections that were made to ask it
 }
 
 // Counted says what the servers of a target counted of a phase's requests.
@@ -26,6 +27,7 @@ type Commanded struct {
 	Sent     uint64 `json:"sent"`
 	Answered uint64 `json:"answered"`
 	Counted  uint64 `json:"counted"`
+	Own      uint64 `json:"own,omitempty"` // beside Counted: connections of loadgen's own, with which it asked the servers
 }
 
 // Observed is one field of an observation over a phase. An unavailable number is null.

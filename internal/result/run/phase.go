@@ -34,15 +34,18 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // the loops' processor time per op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: p99 lag of a queue with that cost at the loops' load, seconds
 
-	Log       *worker.Log          `json:"log"`                 // null if the target is not a log
-	Device    *Device              `json:"device,omitempty"`    // absent if the target is not a log
-	Cache     *Cache               `json:"cache,omitempty"`     // absent if no target reads through a cache
-	Verify    *Verify              `json:"verify,omitempty"`    // absent if the phase does not look for lost writes
-	Staleness *Staleness           `json:"staleness,omitempty"` // absent if the phase does not measure it
-	Event     map[string]*Event    `json:"event,omitempty"`     // by name; absent if the phase has none
-	Op        map[string]*Op       `json:"op"`                  // by verb; null if it went to several targets. In a search, that of the highest rate that held
-	Scenario  map[string]*Scenario `json:"scenario"`            // by name; in a search, like Op
-	Total     *Figures             `json:"total"`               // of all ops; null if they went to several targets, and in results of an older form
+	Log       *worker.Log `json:"log"`                 // null if the target is not a log
+	Device    *Device     `json:"device,omitempty"`    // absent if the target is not a log
+	Cache     *Cache      `json:"cache,omitempty"`     // absent if no target reads through a cache
+	Verify    *Verify     `json:"verify,omitempty"`    // absent if the phase does not look for lost writes
+	Staleness *Staleness  `json:"staleness,omitempty"` // absent if the phase does not measure it
+
+	Connections *Connections `json:"connections,omitempty"` // absent if the phase does not renew them
+
+	Event     map[string]*Event    `json:"event,omitempty"` // by name; absent if the phase has none
+	Op        map[string]*Op       `json:"op"`              // by verb; null if it went to several targets. In a search, that of the highest rate that held
+	Scenario  map[string]*Scenario `json:"scenario"`        // by name; in a search, like Op
+	Total     *Figures             `json:"total"`           // of all ops; null if they went to several targets, and in results of an older form
 	Requests  []Requests           `json:"requests"`
 	Counted   []Counted            `json:"counted,omitempty"` // by the servers; absent if none were asked, and in results of an older form
 	Away      []away               `json:"away,omitempty"`    // endpoints with connections that were away; absent if there were none

@@ -96,6 +96,17 @@ func (s *server) Identity() map[string]string {
 	return s.asks[0].identity()
 }
 
+// Dialed returns how many connections were made since it was last called.
+func (s *server) Dialed() (n uint64) {
+	for _, a := range s.asks {
+		a.mu.Lock()
+		n += a.dialed
+		a.dialed = 0
+		a.mu.Unlock()
+	}
+	return n
+}
+
 func (s *server) Close() {
 	for _, a := range s.asks {
 		a.hangUp()
@@ -115,6 +126,8 @@ type asker struct {
 	conn net.Conn          // nil before the first, and once it is lost
 	is   map[string]string // facts that identify the server that conn leads to
 	buf  []byte
+
+	dialed uint64 // connections made
 }
 
 // take asks for all figures and picks those of the fields.
@@ -210,6 +223,7 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.dialed++
 	a.buf, a.is = a.buf[:0], a.identify(ctx, conn)
 	fresh := conn
 	if err := panics.Safely(func() (err error) {
@@ -239,6 +253,7 @@ func (a *asker) identify(ctx context.Context, conn net.Conn) map[string]string {
 	if err != nil {
 		return is
 	}
+	a.dialed++
 	defer other.Close()
 	defer interruptible(ctx, other)()
 	_ = panics.Safely(func() error { // without it, only the address identifies the server

@@ -42,6 +42,7 @@ type Counts struct {
 	Steady  []string           // counters that fall when all begin anew
 	Resets  []string           // figures that change when somebody sets counters to 0
 	Several []string           // commands, in lower case, that read several keys at once or carry out others
+	Dials   string             // of connections; "" if not counted
 	Copies  string             // a figure that only servers have which copy the writes of another
 }
 
@@ -108,7 +109,7 @@ func All() []Server {
 				Own:     "cmdstat_%s_calls", All: "total_commands_processed", Misses: "keyspace_misses",
 				Steady:  []string{"total_connections_received", "total_net_input_bytes", "keyspace_hits", "uptime_in_seconds"},
 				Resets:  []string{"cmdstat_config_resetstat_calls", "cmdstat_config_resetstat_usec"},
-				Several: []string{"mget", "exists", "touch", "eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "migrate", "sort", "pfcount", "sdiff", "sinter", "sunion", "requests"}, Copies: "slave_read_only",
+				Several: []string{"mget", "exists", "touch", "eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "migrate", "sort", "pfcount", "sdiff", "sinter", "sunion", "requests"}, Copies: "slave_read_only", Dials: "total_connections_received",
 			},
 			Store: Store{
 				Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory",
@@ -124,7 +125,7 @@ func All() []Server {
 				Verbs: map[string]Command{
 					"get": {"get", []string{"cmd_get"}}, "put": {"set", []string{"cmd_set"}}, "delete": {"delete", []string{"delete_hits", "delete_misses", "cmd_delete"}},
 				},
-				Misses: "get_misses", Steady: []string{"total_connections", "bytes_read", "get_hits", "uptime"},
+				Misses: "get_misses", Dials: "total_connections", Steady: []string{"total_connections", "bytes_read", "get_hits", "uptime"},
 			},
 			Store: Store{
 				Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth",

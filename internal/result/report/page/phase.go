@@ -73,6 +73,11 @@ func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseVie
 	for _, d := range words.DoneIn(ph) {
 		v.Ops = append(v.Ops, newOpView(ph, d))
 	}
+	if facts, rows := words.Connections(ph); facts != nil {
+		c := opView{Verb: "connections", Facts: facts}
+		c.tabulate(rows)
+		v.Ops = append(v.Ops, c)
+	}
 	v.Levels, v.MoreLevels = levelsOf(ph)
 	f, c := levelChart(ph)
 	v.Lead = f.drawn(c)
@@ -212,8 +217,14 @@ func newOpView(ph *run.Phase, o words.Done) opView {
 		}
 	}
 	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, shares))
+	v.tabulate(o.Rows())
+	return v
+}
+
+// tabulate makes the table of latencies.
+func (v *opView) tabulate(rows []words.Row) {
 	var missing []tables.Missed
-	for _, r := range o.Rows() {
+	for _, r := range rows {
 		v.Heads = r.Heads()
 		v.Rows = append(v.Rows, newLatencyView(r))
 		for i, c := range r.Cells() {
@@ -223,7 +234,6 @@ func newOpView(ph *run.Phase, o words.Done) opView {
 		}
 	}
 	v.Notes = tables.Missing(missing)
-	return v
 }
 
 func newLatencyView(r words.Row) latencyView {
