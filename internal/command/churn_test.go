@@ -92,11 +92,12 @@ func TestConnectionsAreRenewed(t *testing.T) {
 			}
 			text := churnPlan
 			if name == "postgres" {
-				text = strings.Replace(text, "executor  = var.executor", "user = \"loadgen\"\n  password = secret(\"PG\")", 1)
+				text = strings.Replace(text, "executor  = var.executor", "user = \"loadgen\"\n  password = secret(\"PG\")\n  database = \"postgres\"", 1)
 			}
 			l := begin(t, text, args...)
 			r := l.result(60 * time.Second)
 			ph := r.Phase["load"]
+			require.NotNil(t, ph, r.Verdict.Reasons)
 			got := *ph.Connections
 			require.Equal(t, [7]uint64{test.opened, test.opened, test.opened}, [7]uint64{got.Attempted, got.Opened, got.Renewed, got.Refused, uint64(got.Making), uint64(got.Open), got.Lost})
 			require.Equal(t, test.opened, got.Connect.Count)

@@ -36,8 +36,10 @@ func (v *validator) reconnect(ph *Phase, at part) {
 	if r == nil {
 		return
 	}
-	if at = at.in("closed").in("reconnect"); ph.Closed == nil {
-		at.path = "phase." + ph.Name + ".open.reconnect"
+	if ph.Open != nil {
+		at = at.in("open").in("reconnect")
+	} else {
+		at = at.in("closed").in("reconnect")
 	}
 	switch {
 	case (r.Ops == 0) == (r.Every == 0):

@@ -634,7 +634,7 @@ func (b *blocking) sweep(now int64) int64 {
 	return next
 }
 
-// links implements linked.
+// links implements connecting.
 func (b *blocking) links(since *measure.Connections) (making, open int64) {
 	for _, c := range b.conns {
 		d := c.meter.Dials()

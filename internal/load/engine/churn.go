@@ -59,8 +59,8 @@ func took(s sockets.Steps, greets bool, now int64) (all [measure.NumStages]int64
 	return all
 }
 
-// linked is a transport that makes connections.
-type linked interface {
+// connecting is a transport that makes connections.
+type connecting interface {
 	// links adds what happened to its connections since the last call, and returns how many are being made, and are open.
 	links(since *measure.Connections) (making, open int64)
 }
@@ -68,7 +68,7 @@ type linked interface {
 // links gathers what happened to the loop's connections.
 func (l *loop) links() (making, open int64) {
 	for _, la := range l.lanes {
-		if t, ok := la.tr.(linked); ok {
+		if t, ok := la.tr.(connecting); ok {
 			m, o := t.links(&l.churn.counts)
 			making, open = making+m, open+o
 		}

@@ -362,7 +362,7 @@ func (w *wire) fire(t timer, now int64) {
 	w.follow()
 }
 
-// links implements linked.
+// links implements connecting.
 func (w *wire) links(*measure.Connections) (making, open int64) {
 	for _, c := range w.conns {
 		switch c.state {

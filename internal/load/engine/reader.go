@@ -83,7 +83,7 @@ func (w *wire) settle(c *wireConn) error {
 	case left:
 		w.l.hold.release()
 		w.rest(c)
-		if c.wasUp = true; c.queue.len() > 0 {
+		if c.wasUp = true; c.queue.len() > 0 && c.state == isDown {
 			w.dial(c)
 		}
 	case len(owed) > 0:

@@ -255,7 +255,7 @@ func TestMeter(t *testing.T) {
 			return nil, unix.ECONNREFUSED
 		}
 		return new(net.Dialer).DialContext(ctx, "tcp", at)
-	}, 0, nil)
+	}, 0, func() int64 { return 0 })
 	for i := range uint64(3) {
 		conn, err := m.Dial(t.Context())
 		require.NoError(t, err)

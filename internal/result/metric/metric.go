@@ -190,7 +190,11 @@ func Phase(quantiles ...string) []Of[run.Phase] {
 		total[i].Line, total[i].Text, total[i].Title = NoLine, "", ""
 		total[i].Only = func(p *run.Phase) bool { return len(p.Op) > 1 }
 	}
-	return slices.Concat(listed[run.Phase]("parts of a phase", "", NotCompared), total, listed[run.Phase]("phase", "", NotCompared))
+	parts := listed[run.Phase]("parts of a phase", "", NotCompared)
+	for _, stage := range []string{"connect.", "tcp.", "tls.", "greeting."} {
+		parts = append(parts, listed[run.Phase]("latency", "connections."+stage, NotCompared, quantiles...)...)
+	}
+	return slices.Concat(parts, total, listed[run.Phase]("phase", "", NotCompared))
 }
 
 // Value returns the number, in base units; nil if it is not available.

@@ -34,28 +34,28 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // the loops' processor time per op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: p99 lag of a queue with that cost at the loops' load, seconds
 
-	Log       *worker.Log `json:"log"`                 // null if the target is not a log
-	Device    *Device     `json:"device,omitempty"`    // absent if the target is not a log
-	Cache     *Cache      `json:"cache,omitempty"`     // absent if no target reads through a cache
-	Verify    *Verify     `json:"verify,omitempty"`    // absent if the phase does not look for lost writes
-	Staleness *Staleness  `json:"staleness,omitempty"` // absent if the phase does not measure it
-
-	Connections *Connections `json:"connections,omitempty"` // absent if the phase does not renew them
-
-	Event     map[string]*Event    `json:"event,omitempty"` // by name; absent if the phase has none
-	Op        map[string]*Op       `json:"op"`              // by verb; null if it went to several targets. In a search, that of the highest rate that held
-	Scenario  map[string]*Scenario `json:"scenario"`        // by name; in a search, like Op
-	Total     *Figures             `json:"total"`           // of all ops; null if they went to several targets, and in results of an older form
+	Log       *worker.Log          `json:"log"`                 // null if the target is not a log
+	Device    *Device              `json:"device,omitempty"`    // absent if the target is not a log
+	Cache     *Cache               `json:"cache,omitempty"`     // absent if no target reads through a cache
+	Verify    *Verify              `json:"verify,omitempty"`    // absent if the phase does not look for lost writes
+	Staleness *Staleness           `json:"staleness,omitempty"` // absent if the phase does not measure it
+	Event     map[string]*Event    `json:"event,omitempty"`     // by name; absent if the phase has none
+	Op        map[string]*Op       `json:"op"`                  // by verb; null if it went to several targets. In a search, that of the highest rate that held
+	Scenario  map[string]*Scenario `json:"scenario"`            // by name; in a search, like Op
+	Total     *Figures             `json:"total"`               // of all ops; null if they went to several targets, and in results of an older form
 	Requests  []Requests           `json:"requests"`
 	Counted   []Counted            `json:"counted,omitempty"` // by the servers; absent if none were asked, and in results of an older form
-	Away      []away               `json:"away,omitempty"`    // endpoints with connections that were away; absent if there were none
-	Setup     *Ledgers             `json:"setup"`             // ledgers of the untimed ops before the load
-	Series    []Row                `json:"series"`
-	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended in parts of a second, if Series has fewer than 20 rows, all of one step; otherwise absent
-	Steps     []int                `json:"steps"`           // numbers of the steps whose snapshots make up the load, one per level; empty in results of an older form
-	Generator measure.Generator    `json:"generator"`       // of the load, without the setup; over all workers
-	Digest    string               `json:"digest"`          // of the multiset of ops due: stream, number, verb, key, size; hex
-	Nulls     map[string]string    `json:"nulls"`           // why a number of this phase is null, by relative path
+
+	Connections *Connections `json:"connections,omitempty"` // absent if the load does not renew them
+
+	Away      []away            `json:"away,omitempty"` // endpoints with connections that were away; absent if there were none
+	Setup     *Ledgers          `json:"setup"`          // ledgers of the untimed ops before the load
+	Series    []Row             `json:"series"`
+	Finer     []finerRow        `json:"finer,omitempty"` // how ops ended in parts of a second, if Series has fewer than 20 rows, all of one step; otherwise absent
+	Steps     []int             `json:"steps"`           // numbers of the steps whose snapshots make up the load, one per level; empty in results of an older form
+	Generator measure.Generator `json:"generator"`       // of the load, without the setup; over all workers
+	Digest    string            `json:"digest"`          // of the multiset of ops due: stream, number, verb, key, size; hex
+	Nulls     map[string]string `json:"nulls"`           // why a number of this phase is null, by relative path
 
 	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in results of an older form
 
