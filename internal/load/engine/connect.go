@@ -94,10 +94,12 @@ func (w *wire) connected(c *wireConn) {
 		w.lose(c, err)
 		return
 	}
-	now := w.l.clock.now()
-	c.steps = sockets.Steps{Began: c.since, TCP: now, Made: now}
-	if s, ok := w.l.churn.dialed.LoadAndDelete(w.token(c)); ok {
-		c.steps = s.(sockets.Steps)
+	if w.l.churn.plan != nil {
+		now := w.l.clock.now()
+		c.steps = sockets.Steps{Began: c.since, TCP: now, Made: now}
+		if s, ok := w.l.churn.dialed.LoadAndDelete(w.token(c)); ok {
+			c.steps = s.(sockets.Steps)
+		}
 	}
 	c.state = isGreeting
 	hello, replies, err := c.codec.greet(w.buffer())
