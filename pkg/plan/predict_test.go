@@ -106,9 +106,12 @@ func TestMemoryOfLargeValues(t *testing.T) {
 		executor, load string
 		values         int64
 	}{
-		{plan.EventLoop, "  populate {}", 12}, {plan.Blocking, "  populate {}", 12},
-		{plan.EventLoop, "  clear {}", 0}, {plan.Blocking, "  clear {}", 0},
-		{plan.EventLoop, "  ops = { get = 1, put = 1 }\n" + closed, 4}, {plan.Blocking, "  ops = { get = 1 }\n" + closed, 4},
+		{plan.EventLoop, "  populate {}", 12},
+		{plan.Blocking, "  populate {}", 12},
+		{plan.EventLoop, "  clear {}", 0},
+		{plan.Blocking, "  clear {}", 0},
+		{plan.EventLoop, "  ops = { get = 1, put = 1 }\n" + closed, 4},
+		{plan.Blocking, "  ops = { get = 1 }\n" + closed, 4},
 		{plan.Blocking, "  ops = { put = 1 }\n" + closed, 4 * 8},
 	} {
 		p := good(t, caches+fmt.Sprintf(target, c.executor)+values+phase("x", "one", "large", c.load), plan.Vars{})

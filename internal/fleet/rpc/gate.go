@@ -28,7 +28,7 @@ type gate struct {
 
 	mu       sync.Mutex
 	shut     bool
-	refused  string // why the last connection that was refused was
+	refused  string     // why the last connection that was refused was
 	unproved []*entrant // oldest first
 }
 

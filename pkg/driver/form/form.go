@@ -45,7 +45,6 @@ const (
 // placeholders are the ones with a fixed name.
 var placeholders = map[string]Kind{"key": Key, "value": Value, "run": Run, "n": N}
 
-
 // Part is a piece of a template: text, or a placeholder.
 type Part struct {
 	Kind Kind

@@ -23,7 +23,9 @@ func Connections(ph *run.Phase) (facts []string, rows []Row) {
 	opened := quantity.Thousands(c.Opened) + " opened = " + quantity.Thousands(c.Open) + " open + " + quantity.Thousands(c.Renewed) + " renewed"
 	facts = []string{sum(sum(attempted, c.Refused, "refused"), uint64(c.Making), "being made"), sum(opened, c.Lost, "lost")}
 	rows = []Row{
-		{"connect", c.Connect, "connections.connect", ph}, {"  TCP", c.TCP, "connections.tcp", ph}, {"  TLS", c.TLS, "connections.tls", ph},
+		{"connect", c.Connect, "connections.connect", ph},
+		{"  TCP", c.TCP, "connections.tcp", ph},
+		{"  TLS", c.TLS, "connections.tls", ph},
 		{"  greeting", c.Greeting, "connections.greeting", ph},
 	}
 	return facts, slices.DeleteFunc(rows, func(r Row) bool { return r.Latency.Count == 0 })
