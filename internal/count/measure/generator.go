@@ -36,6 +36,33 @@ type Generator struct {
 	MachineUnknown string   `json:"-"` // why Machine is nil
 }
 
+// WholeGenerator is a Generator as JSON, with what of it is not in a result's.
+type WholeGenerator struct {
+	Generator      Generator `json:"generator"`
+	MachineSeconds float64   `json:"machine_seconds"`
+	MachineHost    string    `json:"machine_host"`
+	MachineUnknown string    `json:"machine_unknown"`
+}
+
+// Whole returns all of g.
+func (g *Generator) Whole() WholeGenerator {
+	w := WholeGenerator{Generator: *g, MachineUnknown: g.MachineUnknown}
+	if m := g.Machine; m != nil {
+		w.MachineSeconds, w.MachineHost = m.Seconds, m.Host
+	}
+	return w
+}
+
+// Restored returns the Generator that w was made from.
+func (w *WholeGenerator) Restored() Generator {
+	g := w.Generator
+	g.MachineUnknown = w.MachineUnknown
+	if m := g.Machine; m != nil {
+		m.Seconds, m.Host = w.MachineSeconds, w.MachineHost
+	}
+	return g
+}
+
 // Spent holds the resources that a client's process used for its load, as time(1) prints them for a command.
 type Spent struct {
 	CPUUserSeconds   float64 `json:"cpu_user_seconds"`

@@ -75,14 +75,11 @@ type partFacts struct {
 
 // finalEntry is a worker's final report on a step, without what its snapshots already say.
 type finalEntry struct {
-	Worker         int               `json:"worker"`
-	Cut            bool              `json:"cut"` // the worker ended early on its own
-	Generator      measure.Generator `json:"generator"`
-	MachineSeconds float64           `json:"machine_seconds"` // this and the next two are not in a result's JSON
-	MachineHost    string            `json:"machine_host"`
-	MachineUnknown string            `json:"machine_unknown"`
-	Log            *worker.Log       `json:"log"`
-	Uncertainty    time.Duration     `json:"uncertainty"`
+	Worker int  `json:"worker"`
+	Cut    bool `json:"cut"` // the worker ended early on its own
+	measure.WholeGenerator
+	Log         *worker.Log   `json:"log"`
+	Uncertainty time.Duration `json:"uncertainty"`
 }
 
 // failure is a failure that a worker reported, which ended the step for all workers.
@@ -167,21 +164,12 @@ func readEntry(b []byte) (e entry, err error) {
 
 // entryOf returns the entry for a worker's final report.
 func entryOf(i int, f *worker.Final, cut bool) entry {
-	e := &finalEntry{Worker: i, Cut: cut, Generator: f.Generator, MachineUnknown: f.Generator.MachineUnknown, Log: f.Log, Uncertainty: f.Uncertainty}
-	if m := f.Generator.Machine; m != nil {
-		e.MachineSeconds, e.MachineHost = m.Seconds, m.Host
-	}
-	return entry{Final: e}
+	return entry{Final: &finalEntry{Worker: i, Cut: cut, WholeGenerator: f.Generator.Whole(), Log: f.Log, Uncertainty: f.Uncertainty}}
 }
 
 // final returns the report that the entry was made from, except its totals.
 func (e *finalEntry) final() *worker.Final {
-	f := &worker.Final{Generator: e.Generator, Log: e.Log, Uncertainty: e.Uncertainty}
-	f.Generator.MachineUnknown = e.MachineUnknown
-	if m := f.Generator.Machine; m != nil {
-		m.Seconds, m.Host = e.MachineSeconds, e.MachineHost
-	}
-	return f
+	return &worker.Final{Generator: e.Restored(), Log: e.Log, Uncertainty: e.Uncertainty}
 }
 
 // Acknowledged returns how many entries of logs the run's worker number i has reported as written, by phase, in a run that may have been killed.

@@ -188,6 +188,10 @@ func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
+	generator, err := json.Marshal(f.Generator.Whole())
+	if err != nil {
+		return nil, err
+	}
 	var log []byte
 	if f.Log != nil {
 		if log, err = json.Marshal(f.Log); err != nil {
@@ -196,7 +200,7 @@ func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
 	}
 	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{
 		Step: uint32(f.Step), Error: textOf(cause), Totals: totals, Stopped: f.Stopped, Expired: f.Expired,
-		Generator: encodeGenerator(&f.Generator), Log: log,
+		Generator: generator, Log: log,
 	}}}, nil
 }
 
@@ -212,80 +216,44 @@ func decodeLog(b []byte) (*worker.Log, error) {
 	return &l, l.CheckValid()
 }
 
-func encodeGenerator(g *measure.Generator) *pb.Generator {
-	m := &pb.Generator{
-		Executor: g.Executor, Loops: uint32(g.Loops), CpuSeconds: g.CPUSeconds, GcCycles: g.GCCycles,
-		MaxRssBytes: g.MaxRSSBytes, Mallocs: g.Mallocs, Busy: g.Busy, ProductiveSeconds: g.ProductiveSeconds,
-		RunQueueWait: g.RunQueueWait, GcPauseMaxSeconds: g.GCPauseMaxSeconds, SchedLatencyP99Seconds: g.SchedLatencyP99Seconds,
+// decodeGenerator reads what a worker's process used, and refuses impossible figures.
+func decodeGenerator(b []byte) (g measure.Generator, err error) {
+	var whole measure.WholeGenerator
+	if len(b) > 0 {
+		err = json.Unmarshal(b, &whole)
 	}
-	m.NoLocalPort, m.Abandoned, m.UnaskedAlone, m.UnaskedBehind = g.NoLocalPort, g.Abandoned, g.Unasked.Alone, g.Unasked.Behind
-	m.CpuUserSeconds, m.CpuSystemSeconds, m.ElapsedSeconds = g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds
-	m.MinorFaults, m.MajorFaults, m.BlocksRead, m.BlocksWritten = g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten
-	m.PolicyRateWait, m.PolicyBytesWait = g.RateWait, g.BytesWait
+	g = whole.Restored()
+	g.Executor, g.MachineUnknown = plain(g.Executor), plain(g.MachineUnknown)
+	times := []float64{g.CPUSeconds, g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds, g.ProductiveSeconds, g.GCPauseMaxSeconds, g.SchedLatencyP99Seconds}
+	shares := []float64{g.Busy, g.RateWait, g.BytesWait}
+	if w := g.RunQueueWait; w != nil {
+		shares = append(shares, *w)
+	}
 	if t := g.Throttled; t != nil {
-		m.Throttled = &pb.Throttled{Periods: t.Periods, Seconds: t.Seconds}
+		times = append(times, t.Seconds)
 	}
 	if i := g.Interrupted; i != nil {
-		m.Interrupted = &pb.Interrupted{Times: i.Times, Seconds: i.Seconds, MaxSeconds: i.MaxSeconds, OthersSeconds: i.OthersSeconds}
+		times = append(times, i.Seconds, i.MaxSeconds, i.OthersSeconds)
 	}
-	if t := g.TCP; t != nil {
-		m.Tcp = &pb.TCP{BytesSent: t.BytesSent, BytesRetransmitted: t.BytesRetransmitted, Retransmits: t.Retransmits}
-	}
-	m.MachineUnknown = plain(g.MachineUnknown)
 	if at := g.Machine; at != nil {
-		m.Machine = &pb.Machine{OthersShare: at.OthersShare, IdleShare: at.IdleShare, Seconds: at.Seconds, Host: plain(at.Host)}
-	}
-	return m
-}
-
-// decodeGenerator returns false for impossible figures.
-func decodeGenerator(m *pb.Generator) (measure.Generator, bool) {
-	g := measure.Generator{
-		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), CPUSeconds: m.GetCpuSeconds(), GCCycles: m.GetGcCycles(),
-		MaxRSSBytes: m.GetMaxRssBytes(), Mallocs: m.GetMallocs(), Busy: m.GetBusy(), ProductiveSeconds: m.GetProductiveSeconds(),
-		GCPauseMaxSeconds: m.GetGcPauseMaxSeconds(), SchedLatencyP99Seconds: m.GetSchedLatencyP99Seconds(),
-	}
-	const most = float64(maxRunTime/time.Second) * 1024
-	ok := possible(g.CPUSeconds, most) && possible(g.ProductiveSeconds, most) && possible(g.GCPauseMaxSeconds, most) &&
-		possible(g.SchedLatencyP99Seconds, most) && possible(g.Busy, 1) && g.MaxRSSBytes >= 0
-	g.NoLocalPort, g.Abandoned = m.GetNoLocalPort(), m.GetAbandoned()
-	g.Unasked = measure.Unasked{Alone: m.GetUnaskedAlone(), Behind: m.GetUnaskedBehind()}
-	g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds = m.GetCpuUserSeconds(), m.GetCpuSystemSeconds(), m.GetElapsedSeconds()
-	g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten = m.GetMinorFaults(), m.GetMajorFaults(), m.GetBlocksRead(), m.GetBlocksWritten()
-	ok = ok && possible(g.CPUUserSeconds, most) && possible(g.CPUSystemSeconds, most) && possible(g.ElapsedSeconds, most)
-	g.RateWait, g.BytesWait = m.GetPolicyRateWait(), m.GetPolicyBytesWait()
-	ok = ok && possible(g.RateWait, 1) && possible(g.BytesWait, 1)
-	if m != nil && m.RunQueueWait != nil {
-		share := m.GetRunQueueWait()
-		g.RunQueueWait, ok = &share, ok && possible(share, 1)
-	}
-	if t := m.GetThrottled(); t != nil {
-		g.Throttled, ok = &measure.Throttled{Periods: t.GetPeriods(), Seconds: t.GetSeconds()}, ok && possible(t.GetSeconds(), most)
-	}
-	if i := m.GetInterrupted(); i != nil {
-		g.Interrupted = &measure.Interrupted{Times: i.GetTimes(), Seconds: i.GetSeconds(), MaxSeconds: i.GetMaxSeconds(), OthersSeconds: i.GetOthersSeconds()}
-		ok = ok && possible(i.GetSeconds(), most) && possible(i.GetMaxSeconds(), most) && possible(i.GetOthersSeconds(), most)
-	}
-	if t := m.GetTcp(); t != nil {
-		g.TCP = &measure.TCP{BytesSent: t.GetBytesSent(), BytesRetransmitted: t.GetBytesRetransmitted(), Retransmits: t.GetRetransmits()}
-	}
-	g.MachineUnknown = plain(m.GetMachineUnknown())
-	if at := m.GetMachine(); at != nil {
-		g.Machine = &measure.Machine{OthersShare: at.GetOthersShare(), IdleShare: at.GetIdleShare(), Seconds: at.GetSeconds(), Host: plain(at.GetHost())}
 		const rounding = 1e-9
-		ok = ok && possible(at.GetOthersShare(), 1) && possible(at.GetIdleShare(), 1) && possible(at.GetSeconds(), most) &&
-			at.GetOthersShare()+at.GetIdleShare() <= 1+rounding
+		at.Host = plain(at.Host)
+		times, shares = append(times, at.Seconds), append(shares, at.OthersShare, at.IdleShare, max(0, at.OthersShare+at.IdleShare-rounding))
 	}
-	return g, ok
+	impossible := func(most float64) func(float64) bool { return func(f float64) bool { return !possible(f, most) } }
+	if err == nil && (min(int64(g.Loops), g.MaxRSSBytes) < 0 || slices.ContainsFunc(times, impossible(float64(maxRunTime/time.Second)*1024)) || slices.ContainsFunc(shares, impossible(1))) {
+		err = errors.New("it ends with impossible figures")
+	}
+	return g, err
 }
 
 // decodeFinal reads a worker's final report on a step. It decodes the totals into scratch: those of a thousand workers come at the same time, and only
 // their accounts are needed.
 func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
 	f := worker.Final{Step: int(m.GetStep()), Account: new(measure.Account), Stopped: m.GetStopped(), Expired: m.GetExpired()}
-	var ok bool
-	if f.Generator, ok = decodeGenerator(m.GetGenerator()); !ok {
-		return worker.Final{}, fmt.Errorf("step %d ends with impossible figures", f.Step)
+	var err error
+	if f.Generator, err = decodeGenerator(m.GetGenerator()); err != nil {
+		return worker.Final{}, fmt.Errorf("step %d: what its process used: %w", f.Step, err)
 	}
 	rest, err := scratch.Decode(m.GetTotals())
 	switch {

@@ -223,49 +223,32 @@ func TestMostThatMayBeSaid(t *testing.T) {
 // TestGeneratorIsChecked sets one figure after another to what is impossible, among others that are good, and to what is just possible.
 func TestGeneratorIsChecked(t *testing.T) {
 	const long = float64(maxRunTime/time.Second) * 1024
-	figures := map[string]struct {
-		most float64
-		set  func(*pb.Generator, float64)
-	}{
-		"cpu":            {long, func(g *pb.Generator, f float64) { g.CpuSeconds = f }},
-		"user":           {long, func(g *pb.Generator, f float64) { g.CpuUserSeconds = f }},
-		"system":         {long, func(g *pb.Generator, f float64) { g.CpuSystemSeconds = f }},
-		"elapsed":        {long, func(g *pb.Generator, f float64) { g.ElapsedSeconds = f }},
-		"productive":     {long, func(g *pb.Generator, f float64) { g.ProductiveSeconds = f }},
-		"pause":          {long, func(g *pb.Generator, f float64) { g.GcPauseMaxSeconds = f }},
-		"scheduling":     {long, func(g *pb.Generator, f float64) { g.SchedLatencyP99Seconds = f }},
-		"throttled":      {long, func(g *pb.Generator, f float64) { g.Throttled.Seconds = f }},
-		"interrupted":    {long, func(g *pb.Generator, f float64) { g.Interrupted.Seconds = f }},
-		"at most":        {long, func(g *pb.Generator, f float64) { g.Interrupted.MaxSeconds = f }},
-		"others":         {long, func(g *pb.Generator, f float64) { g.Interrupted.OthersSeconds = f }},
-		"of the machine": {long, func(g *pb.Generator, f float64) { g.Machine.Seconds = f }},
-		"busy":           {1, func(g *pb.Generator, f float64) { g.Busy = f }},
-		"rate":           {1, func(g *pb.Generator, f float64) { g.PolicyRateWait = f }},
-		"bytes":          {1, func(g *pb.Generator, f float64) { g.PolicyBytesWait = f }},
-		"waiting":        {1, func(g *pb.Generator, f float64) { g.RunQueueWait = &f }},
-		"others' share":  {1, func(g *pb.Generator, f float64) { g.Machine.OthersShare = f }},
-		"idle":           {1, func(g *pb.Generator, f float64) { g.Machine.IdleShare = f }},
-	}
-	for name, c := range figures {
-		for f, good := range map[float64]bool{0: true, c.most: true, -1e-300: false, math.Nextafter(c.most, math.Inf(1)): false, math.NaN(): false} {
-			none := 0.0
-			g := &pb.Generator{RunQueueWait: &none, Throttled: &pb.Throttled{}, Interrupted: &pb.Interrupted{}, Machine: &pb.Machine{}}
-			c.set(g, f)
-			_, ok := decodeGenerator(g)
-			require.Equal(t, good, ok, "%s %v", name, f)
+	for path, most := range map[string]float64{
+		"cpu_seconds": long, "cpu_user_seconds": long, "cpu_system_seconds": long, "elapsed_seconds": long, "productive_seconds": long,
+		"gc_pause_max_seconds": long, "sched_latency_p99_seconds": long, "throttled.seconds": long, "interrupted.seconds": long,
+		"interrupted.max_seconds": long, "interrupted.others_seconds": long, "machine.seconds": long, "busy": 1, "policy_rate_wait": 1, "policy_bytes_wait": 1,
+		"run_queue_wait": 1, "machine.others_share": 1, "machine.idle_share": 1,
+	} {
+		for f, good := range map[float64]bool{0: true, most: true, -1e-300: false, math.Nextafter(most, math.Inf(1)): false} {
+			text := fmt.Sprintf(`"%s": %g}`, path, f)
+			if in, name, inner := strings.Cut(path, "."); inner {
+				text = fmt.Sprintf(`"%s": {"%s": %g}}`, in, name, f)
+			}
+			if text = `{"generator": {` + text + `}`; path == "machine.seconds" {
+				text = fmt.Sprintf(`{"generator": {"machine": {}}, "machine_seconds": %g}`, f)
+			}
+			_, err := decodeGenerator([]byte(text))
+			require.Equal(t, good, err == nil, text)
 		}
 	}
-	for name, c := range map[string]struct {
-		m  *pb.Generator
-		ok bool
-	}{
-		"none":                   {nil, true},
-		"negative memory":        {&pb.Generator{MaxRssBytes: -1}, false},
-		"half others, half idle": {&pb.Generator{Machine: &pb.Machine{OthersShare: 0.5, IdleShare: 0.5}}, true},
-		"more than all the time": {&pb.Generator{Machine: &pb.Machine{OthersShare: 0.5, IdleShare: 0.6}}, false},
+	for text, ok := range map[string]bool{
+		"": true, "{": false, `{"generator": {"cpu_seconds": NaN}}`: false, `{"generator": {"mallocs": -1}}`: false,
+		`{"generator": {"max_rss_bytes": -1}}`: false, `{"generator": {"loops": -1}}`: false,
+		`{"generator": {"machine": {"others_share": 0.5, "idle_share": 0.5}}}`: true,
+		`{"generator": {"machine": {"others_share": 0.5, "idle_share": 0.6}}}`: false,
 	} {
-		_, ok := decodeGenerator(c.m)
-		require.Equal(t, c.ok, ok, name)
+		_, err := decodeGenerator([]byte(text))
+		require.Equal(t, ok, err == nil, text)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestWorkersHangUpOnACoordinatorThatBreaksTheProtocol(t *testing.T) {
 		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: w}}
 	}
 	timed := func(heartbeat, lease time.Duration) *pb.FromCoordinator {
-		return welcome(&pb.Welcome{Protocol: 4, HeartbeatNs: int64(heartbeat), LeaseNs: int64(lease)})
+		return welcome(&pb.Welcome{Protocol: 5, HeartbeatNs: int64(heartbeat), LeaseNs: int64(lease)})
 	}
 	good := timed(time.Second, 10*time.Second)
 	echo := func(sent, received, echoed time.Duration) []*pb.FromCoordinator {
@@ -65,12 +65,12 @@ func TestWorkersHangUpOnACoordinatorThatBreaksTheProtocol(t *testing.T) {
 		want  string
 	}{
 		"no welcome":                 {[]*pb.FromCoordinator{{}}, "the coordinator's first message is not a welcome"},
-		"another protocol":           {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 5})}, "it speaks protocol 5, this worker protocol 4"},
+		"another protocol":           {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 4})}, "it speaks protocol 4, this worker protocol 5"},
 		"heartbeats too often":       {[]*pb.FromCoordinator{timed(time.Millisecond-1, time.Second)}, "wants heartbeats every 999.999µs"},
 		"heartbeats too seldom":      {[]*pb.FromCoordinator{timed(time.Minute+1, time.Hour)}, "wants heartbeats every 1m0.000000001s"},
 		"a lease below a heartbeat":  {[]*pb.FromCoordinator{timed(time.Second, time.Second-1)}, "grants leases of 999.999999ms"},
 		"a lease too long":           {[]*pb.FromCoordinator{timed(time.Second, time.Hour+1)}, "grants leases of 1h0m0.000000001s"},
-		"stored what was never sent": {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 4, HeartbeatNs: 1e9, LeaseNs: 1e10, Stored: 5})}, "it has taken envelope 5, but 0 is the last that was sent"},
+		"stored what was never sent": {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 5, HeartbeatNs: 1e9, LeaseNs: 1e10, Stored: 5})}, "it has taken envelope 5, but 0 is the last that was sent"},
 		"nothing":                    {[]*pb.FromCoordinator{good, {}}, broke + "a message that has no place there"},
 		"a second welcome":           {[]*pb.FromCoordinator{good, good}, broke + "a message that has no place there"},
 		"took what was never sent":   {[]*pb.FromCoordinator{good, {Message: &pb.FromCoordinator_Stored{Stored: 5}}}, broke + "it has taken envelope 5"},
@@ -191,7 +191,7 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		"bytes behind totals":          {carryOut, final(&pb.Final{Totals: append(totals, 0)}), "1 bytes after its totals"},
 		"totals cut short":             {carryOut, final(&pb.Final{Totals: totals[:1]}), ""},
 		"totals that contradict":       {carryOut, final(&pb.Final{Totals: contradicts}), "put"},
-		"busier than all the time":     {carryOut, final(&pb.Final{Totals: totals, Generator: &pb.Generator{Busy: 2}}), "ends with impossible figures"},
+		"busier than all the time":     {carryOut, final(&pb.Final{Totals: totals, Generator: []byte(`{"generator": {"busy": 2}}`)}), "ends with impossible figures"},
 		"a log that is none":           {carryOut, final(&pb.Final{Totals: totals, Log: []byte("{")}), "log files: "},
 		"nothing":                      {assign, []*pb.FromWorker{{}}, "a message that has no place there"},
 		"a second hello":               {assign, []*pb.FromWorker{{Message: &pb.FromWorker_Hello{}}}, "a message that has no place there"},
@@ -206,7 +206,7 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 0, func(t *testing.T, f *fleet) {
 				stream := f.dial(t)
-				require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 4, Name: "w", Incarnation: "x"}}}))
+				require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 5, Name: "w", Incarnation: "x"}}}))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				members, err := f.server.Wait(ctx, 1)

@@ -1599,9 +1599,9 @@ type Final struct {
 	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	Totals        []byte                 `protobuf:"bytes,3,opt,name=totals,proto3" json:"totals,omitempty"` // measure.Totals' binary form
 	Stopped       bool                   `protobuf:"varint,4,opt,name=stopped,proto3" json:"stopped,omitempty"`
-	Generator     *Generator             `protobuf:"bytes,5,opt,name=generator,proto3" json:"generator,omitempty"`
-	Expired       bool                   `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"` // the lease was over
-	Log           []byte                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`          // JSON of worker.Log; empty for none
+	Expired       bool                   `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"`    // the lease was over
+	Log           []byte                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`             // JSON of worker.Log; empty for none
+	Generator     []byte                 `protobuf:"bytes,8,opt,name=generator,proto3" json:"generator,omitempty"` // JSON of measure.WholeGenerator
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1664,13 +1664,6 @@ func (x *Final) GetStopped() bool {
 	return false
 }
 
-func (x *Final) GetGenerator() *Generator {
-	if x != nil {
-		return x.Generator
-	}
-	return nil
-}
-
 func (x *Final) GetExpired() bool {
 	if x != nil {
 		return x.Expired
@@ -1685,521 +1678,11 @@ func (x *Final) GetLog() []byte {
 	return nil
 }
 
-type Generator struct {
-	state                  protoimpl.MessageState `protogen:"open.v1"`
-	Executor               string                 `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
-	Loops                  uint32                 `protobuf:"varint,2,opt,name=loops,proto3" json:"loops,omitempty"`
-	CpuSeconds             float64                `protobuf:"fixed64,3,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
-	GcCycles               uint32                 `protobuf:"varint,4,opt,name=gc_cycles,json=gcCycles,proto3" json:"gc_cycles,omitempty"`
-	MaxRssBytes            int64                  `protobuf:"varint,5,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
-	Mallocs                uint64                 `protobuf:"varint,6,opt,name=mallocs,proto3" json:"mallocs,omitempty"`
-	Busy                   float64                `protobuf:"fixed64,7,opt,name=busy,proto3" json:"busy,omitempty"`
-	ProductiveSeconds      float64                `protobuf:"fixed64,8,opt,name=productive_seconds,json=productiveSeconds,proto3" json:"productive_seconds,omitempty"`
-	RunQueueWait           *float64               `protobuf:"fixed64,9,opt,name=run_queue_wait,json=runQueueWait,proto3,oneof" json:"run_queue_wait,omitempty"`
-	GcPauseMaxSeconds      float64                `protobuf:"fixed64,10,opt,name=gc_pause_max_seconds,json=gcPauseMaxSeconds,proto3" json:"gc_pause_max_seconds,omitempty"`
-	SchedLatencyP99Seconds float64                `protobuf:"fixed64,11,opt,name=sched_latency_p99_seconds,json=schedLatencyP99Seconds,proto3" json:"sched_latency_p99_seconds,omitempty"`
-	Throttled              *Throttled             `protobuf:"bytes,12,opt,name=throttled,proto3" json:"throttled,omitempty"`                                 // absent: not known
-	Tcp                    *TCP                   `protobuf:"bytes,13,opt,name=tcp,proto3" json:"tcp,omitempty"`                                             // absent: not known
-	Interrupted            *Interrupted           `protobuf:"bytes,14,opt,name=interrupted,proto3" json:"interrupted,omitempty"`                             // absent: not known
-	Machine                *Machine               `protobuf:"bytes,15,opt,name=machine,proto3" json:"machine,omitempty"`                                     // absent: not known
-	MachineUnknown         string                 `protobuf:"bytes,16,opt,name=machine_unknown,json=machineUnknown,proto3" json:"machine_unknown,omitempty"` // why machine is not known
-	CpuUserSeconds         float64                `protobuf:"fixed64,17,opt,name=cpu_user_seconds,json=cpuUserSeconds,proto3" json:"cpu_user_seconds,omitempty"`
-	CpuSystemSeconds       float64                `protobuf:"fixed64,18,opt,name=cpu_system_seconds,json=cpuSystemSeconds,proto3" json:"cpu_system_seconds,omitempty"`
-	MinorFaults            uint64                 `protobuf:"varint,19,opt,name=minor_faults,json=minorFaults,proto3" json:"minor_faults,omitempty"`
-	MajorFaults            uint64                 `protobuf:"varint,20,opt,name=major_faults,json=majorFaults,proto3" json:"major_faults,omitempty"`
-	BlocksRead             uint64                 `protobuf:"varint,21,opt,name=blocks_read,json=blocksRead,proto3" json:"blocks_read,omitempty"`
-	BlocksWritten          uint64                 `protobuf:"varint,22,opt,name=blocks_written,json=blocksWritten,proto3" json:"blocks_written,omitempty"`
-	ElapsedSeconds         float64                `protobuf:"fixed64,23,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
-	PolicyRateWait         float64                `protobuf:"fixed64,24,opt,name=policy_rate_wait,json=policyRateWait,proto3" json:"policy_rate_wait,omitempty"`    // 0 to 1
-	PolicyBytesWait        float64                `protobuf:"fixed64,25,opt,name=policy_bytes_wait,json=policyBytesWait,proto3" json:"policy_bytes_wait,omitempty"` // 0 to 1
-	NoLocalPort            uint64                 `protobuf:"varint,26,opt,name=no_local_port,json=noLocalPort,proto3" json:"no_local_port,omitempty"`
-	Abandoned              uint64                 `protobuf:"varint,27,opt,name=abandoned,proto3" json:"abandoned,omitempty"`
-	UnaskedAlone           uint64                 `protobuf:"varint,28,opt,name=unasked_alone,json=unaskedAlone,proto3" json:"unasked_alone,omitempty"`
-	UnaskedBehind          uint64                 `protobuf:"varint,29,opt,name=unasked_behind,json=unaskedBehind,proto3" json:"unasked_behind,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
-}
-
-func (x *Generator) Reset() {
-	*x = Generator{}
-	mi := &file_control_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Generator) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Generator) ProtoMessage() {}
-
-func (x *Generator) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+func (x *Final) GetGenerator() []byte {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Generator.ProtoReflect.Descriptor instead.
-func (*Generator) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *Generator) GetExecutor() string {
-	if x != nil {
-		return x.Executor
-	}
-	return ""
-}
-
-func (x *Generator) GetLoops() uint32 {
-	if x != nil {
-		return x.Loops
-	}
-	return 0
-}
-
-func (x *Generator) GetCpuSeconds() float64 {
-	if x != nil {
-		return x.CpuSeconds
-	}
-	return 0
-}
-
-func (x *Generator) GetGcCycles() uint32 {
-	if x != nil {
-		return x.GcCycles
-	}
-	return 0
-}
-
-func (x *Generator) GetMaxRssBytes() int64 {
-	if x != nil {
-		return x.MaxRssBytes
-	}
-	return 0
-}
-
-func (x *Generator) GetMallocs() uint64 {
-	if x != nil {
-		return x.Mallocs
-	}
-	return 0
-}
-
-func (x *Generator) GetBusy() float64 {
-	if x != nil {
-		return x.Busy
-	}
-	return 0
-}
-
-func (x *Generator) GetProductiveSeconds() float64 {
-	if x != nil {
-		return x.ProductiveSeconds
-	}
-	return 0
-}
-
-func (x *Generator) GetRunQueueWait() float64 {
-	if x != nil && x.RunQueueWait != nil {
-		return *x.RunQueueWait
-	}
-	return 0
-}
-
-func (x *Generator) GetGcPauseMaxSeconds() float64 {
-	if x != nil {
-		return x.GcPauseMaxSeconds
-	}
-	return 0
-}
-
-func (x *Generator) GetSchedLatencyP99Seconds() float64 {
-	if x != nil {
-		return x.SchedLatencyP99Seconds
-	}
-	return 0
-}
-
-func (x *Generator) GetThrottled() *Throttled {
-	if x != nil {
-		return x.Throttled
+		return x.Generator
 	}
 	return nil
-}
-
-func (x *Generator) GetTcp() *TCP {
-	if x != nil {
-		return x.Tcp
-	}
-	return nil
-}
-
-func (x *Generator) GetInterrupted() *Interrupted {
-	if x != nil {
-		return x.Interrupted
-	}
-	return nil
-}
-
-func (x *Generator) GetMachine() *Machine {
-	if x != nil {
-		return x.Machine
-	}
-	return nil
-}
-
-func (x *Generator) GetMachineUnknown() string {
-	if x != nil {
-		return x.MachineUnknown
-	}
-	return ""
-}
-
-func (x *Generator) GetCpuUserSeconds() float64 {
-	if x != nil {
-		return x.CpuUserSeconds
-	}
-	return 0
-}
-
-func (x *Generator) GetCpuSystemSeconds() float64 {
-	if x != nil {
-		return x.CpuSystemSeconds
-	}
-	return 0
-}
-
-func (x *Generator) GetMinorFaults() uint64 {
-	if x != nil {
-		return x.MinorFaults
-	}
-	return 0
-}
-
-func (x *Generator) GetMajorFaults() uint64 {
-	if x != nil {
-		return x.MajorFaults
-	}
-	return 0
-}
-
-func (x *Generator) GetBlocksRead() uint64 {
-	if x != nil {
-		return x.BlocksRead
-	}
-	return 0
-}
-
-func (x *Generator) GetBlocksWritten() uint64 {
-	if x != nil {
-		return x.BlocksWritten
-	}
-	return 0
-}
-
-func (x *Generator) GetElapsedSeconds() float64 {
-	if x != nil {
-		return x.ElapsedSeconds
-	}
-	return 0
-}
-
-func (x *Generator) GetPolicyRateWait() float64 {
-	if x != nil {
-		return x.PolicyRateWait
-	}
-	return 0
-}
-
-func (x *Generator) GetPolicyBytesWait() float64 {
-	if x != nil {
-		return x.PolicyBytesWait
-	}
-	return 0
-}
-
-func (x *Generator) GetNoLocalPort() uint64 {
-	if x != nil {
-		return x.NoLocalPort
-	}
-	return 0
-}
-
-func (x *Generator) GetAbandoned() uint64 {
-	if x != nil {
-		return x.Abandoned
-	}
-	return 0
-}
-
-func (x *Generator) GetUnaskedAlone() uint64 {
-	if x != nil {
-		return x.UnaskedAlone
-	}
-	return 0
-}
-
-func (x *Generator) GetUnaskedBehind() uint64 {
-	if x != nil {
-		return x.UnaskedBehind
-	}
-	return 0
-}
-
-// Machine is who had the processors that the worker and its target may use.
-type Machine struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	OthersShare   float64                `protobuf:"fixed64,1,opt,name=others_share,json=othersShare,proto3" json:"others_share,omitempty"` // 0 to 1
-	IdleShare     float64                `protobuf:"fixed64,2,opt,name=idle_share,json=idleShare,proto3" json:"idle_share,omitempty"`       // 0 to 1
-	Seconds       float64                `protobuf:"fixed64,3,opt,name=seconds,proto3" json:"seconds,omitempty"`                            // of all of these processors
-	Host          string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`                                    // the same for all workers on one machine
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Machine) Reset() {
-	*x = Machine{}
-	mi := &file_control_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Machine) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Machine) ProtoMessage() {}
-
-func (x *Machine) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Machine.ProtoReflect.Descriptor instead.
-func (*Machine) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *Machine) GetOthersShare() float64 {
-	if x != nil {
-		return x.OthersShare
-	}
-	return 0
-}
-
-func (x *Machine) GetIdleShare() float64 {
-	if x != nil {
-		return x.IdleShare
-	}
-	return 0
-}
-
-func (x *Machine) GetSeconds() float64 {
-	if x != nil {
-		return x.Seconds
-	}
-	return 0
-}
-
-func (x *Machine) GetHost() string {
-	if x != nil {
-		return x.Host
-	}
-	return ""
-}
-
-type Interrupted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Times         uint64                 `protobuf:"varint,1,opt,name=times,proto3" json:"times,omitempty"`
-	Seconds       float64                `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
-	MaxSeconds    float64                `protobuf:"fixed64,3,opt,name=max_seconds,json=maxSeconds,proto3" json:"max_seconds,omitempty"`
-	OthersSeconds float64                `protobuf:"fixed64,4,opt,name=others_seconds,json=othersSeconds,proto3" json:"others_seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Interrupted) Reset() {
-	*x = Interrupted{}
-	mi := &file_control_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Interrupted) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Interrupted) ProtoMessage() {}
-
-func (x *Interrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Interrupted.ProtoReflect.Descriptor instead.
-func (*Interrupted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *Interrupted) GetTimes() uint64 {
-	if x != nil {
-		return x.Times
-	}
-	return 0
-}
-
-func (x *Interrupted) GetSeconds() float64 {
-	if x != nil {
-		return x.Seconds
-	}
-	return 0
-}
-
-func (x *Interrupted) GetMaxSeconds() float64 {
-	if x != nil {
-		return x.MaxSeconds
-	}
-	return 0
-}
-
-func (x *Interrupted) GetOthersSeconds() float64 {
-	if x != nil {
-		return x.OthersSeconds
-	}
-	return 0
-}
-
-type Throttled struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Periods       uint64                 `protobuf:"varint,1,opt,name=periods,proto3" json:"periods,omitempty"`
-	Seconds       float64                `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Throttled) Reset() {
-	*x = Throttled{}
-	mi := &file_control_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Throttled) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Throttled) ProtoMessage() {}
-
-func (x *Throttled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Throttled.ProtoReflect.Descriptor instead.
-func (*Throttled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *Throttled) GetPeriods() uint64 {
-	if x != nil {
-		return x.Periods
-	}
-	return 0
-}
-
-func (x *Throttled) GetSeconds() float64 {
-	if x != nil {
-		return x.Seconds
-	}
-	return 0
-}
-
-type TCP struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	BytesSent          uint64                 `protobuf:"varint,1,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
-	BytesRetransmitted uint64                 `protobuf:"varint,2,opt,name=bytes_retransmitted,json=bytesRetransmitted,proto3" json:"bytes_retransmitted,omitempty"`
-	Retransmits        uint64                 `protobuf:"varint,3,opt,name=retransmits,proto3" json:"retransmits,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
-}
-
-func (x *TCP) Reset() {
-	*x = TCP{}
-	mi := &file_control_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TCP) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TCP) ProtoMessage() {}
-
-func (x *TCP) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TCP.ProtoReflect.Descriptor instead.
-func (*TCP) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
-}
-
-func (x *TCP) GetBytesSent() uint64 {
-	if x != nil {
-		return x.BytesSent
-	}
-	return 0
-}
-
-func (x *TCP) GetBytesRetransmitted() uint64 {
-	if x != nil {
-		return x.BytesRetransmitted
-	}
-	return 0
-}
-
-func (x *TCP) GetRetransmits() uint64 {
-	if x != nil {
-		return x.Retransmits
-	}
-	return 0
 }
 
 var File_control_proto protoreflect.FileDescriptor
@@ -2338,69 +1821,15 @@ const file_control_proto_rawDesc = "" +
 	"\x04fact\x18\x01 \x03(\v2\x1b.loadgen.v1.Facts.FactEntryR\x04fact\x1a7\n" +
 	"\tFactEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc4\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb3\x01\n" +
 	"\x05Final\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x16\n" +
 	"\x06totals\x18\x03 \x01(\fR\x06totals\x12\x18\n" +
-	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
-	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
+	"\astopped\x18\x04 \x01(\bR\astopped\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
-	"\x03log\x18\a \x01(\fR\x03log\"\x84\t\n" +
-	"\tGenerator\x12\x1a\n" +
-	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
-	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
-	"\vcpu_seconds\x18\x03 \x01(\x01R\n" +
-	"cpuSeconds\x12\x1b\n" +
-	"\tgc_cycles\x18\x04 \x01(\rR\bgcCycles\x12\"\n" +
-	"\rmax_rss_bytes\x18\x05 \x01(\x03R\vmaxRssBytes\x12\x18\n" +
-	"\amallocs\x18\x06 \x01(\x04R\amallocs\x12\x12\n" +
-	"\x04busy\x18\a \x01(\x01R\x04busy\x12-\n" +
-	"\x12productive_seconds\x18\b \x01(\x01R\x11productiveSeconds\x12)\n" +
-	"\x0erun_queue_wait\x18\t \x01(\x01H\x00R\frunQueueWait\x88\x01\x01\x12/\n" +
-	"\x14gc_pause_max_seconds\x18\n" +
-	" \x01(\x01R\x11gcPauseMaxSeconds\x129\n" +
-	"\x19sched_latency_p99_seconds\x18\v \x01(\x01R\x16schedLatencyP99Seconds\x123\n" +
-	"\tthrottled\x18\f \x01(\v2\x15.loadgen.v1.ThrottledR\tthrottled\x12!\n" +
-	"\x03tcp\x18\r \x01(\v2\x0f.loadgen.v1.TCPR\x03tcp\x129\n" +
-	"\vinterrupted\x18\x0e \x01(\v2\x17.loadgen.v1.InterruptedR\vinterrupted\x12-\n" +
-	"\amachine\x18\x0f \x01(\v2\x13.loadgen.v1.MachineR\amachine\x12'\n" +
-	"\x0fmachine_unknown\x18\x10 \x01(\tR\x0emachineUnknown\x12(\n" +
-	"\x10cpu_user_seconds\x18\x11 \x01(\x01R\x0ecpuUserSeconds\x12,\n" +
-	"\x12cpu_system_seconds\x18\x12 \x01(\x01R\x10cpuSystemSeconds\x12!\n" +
-	"\fminor_faults\x18\x13 \x01(\x04R\vminorFaults\x12!\n" +
-	"\fmajor_faults\x18\x14 \x01(\x04R\vmajorFaults\x12\x1f\n" +
-	"\vblocks_read\x18\x15 \x01(\x04R\n" +
-	"blocksRead\x12%\n" +
-	"\x0eblocks_written\x18\x16 \x01(\x04R\rblocksWritten\x12'\n" +
-	"\x0felapsed_seconds\x18\x17 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
-	"\x10policy_rate_wait\x18\x18 \x01(\x01R\x0epolicyRateWait\x12*\n" +
-	"\x11policy_bytes_wait\x18\x19 \x01(\x01R\x0fpolicyBytesWait\x12\"\n" +
-	"\rno_local_port\x18\x1a \x01(\x04R\vnoLocalPort\x12\x1c\n" +
-	"\tabandoned\x18\x1b \x01(\x04R\tabandoned\x12#\n" +
-	"\runasked_alone\x18\x1c \x01(\x04R\funaskedAlone\x12%\n" +
-	"\x0eunasked_behind\x18\x1d \x01(\x04R\runaskedBehindB\x11\n" +
-	"\x0f_run_queue_wait\"y\n" +
-	"\aMachine\x12!\n" +
-	"\fothers_share\x18\x01 \x01(\x01R\vothersShare\x12\x1d\n" +
-	"\n" +
-	"idle_share\x18\x02 \x01(\x01R\tidleShare\x12\x18\n" +
-	"\aseconds\x18\x03 \x01(\x01R\aseconds\x12\x12\n" +
-	"\x04host\x18\x04 \x01(\tR\x04host\"\x85\x01\n" +
-	"\vInterrupted\x12\x14\n" +
-	"\x05times\x18\x01 \x01(\x04R\x05times\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x1f\n" +
-	"\vmax_seconds\x18\x03 \x01(\x01R\n" +
-	"maxSeconds\x12%\n" +
-	"\x0eothers_seconds\x18\x04 \x01(\x01R\rothersSeconds\"?\n" +
-	"\tThrottled\x12\x18\n" +
-	"\aperiods\x18\x01 \x01(\x04R\aperiods\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"w\n" +
-	"\x03TCP\x12\x1d\n" +
-	"\n" +
-	"bytes_sent\x18\x01 \x01(\x04R\tbytesSent\x12/\n" +
-	"\x13bytes_retransmitted\x18\x02 \x01(\x04R\x12bytesRetransmitted\x12 \n" +
-	"\vretransmits\x18\x03 \x01(\x04R\vretransmits2J\n" +
+	"\x03log\x18\a \x01(\fR\x03log\x12\x1c\n" +
+	"\tgenerator\x18\b \x01(\fR\tgeneratorJ\x04\b\x05\x10\x062J\n" +
 	"\aControl\x12?\n" +
 	"\x04Join\x12\x16.loadgen.v1.FromWorker\x1a\x1b.loadgen.v1.FromCoordinator(\x010\x01B9Z7github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpbb\x06proto3"
 
@@ -2416,7 +1845,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
 	(*Part)(nil),            // 1: loadgen.v1.Part
@@ -2438,16 +1867,11 @@ var file_control_proto_goTypes = []any{
 	(*Reached)(nil),         // 17: loadgen.v1.Reached
 	(*Facts)(nil),           // 18: loadgen.v1.Facts
 	(*Final)(nil),           // 19: loadgen.v1.Final
-	(*Generator)(nil),       // 20: loadgen.v1.Generator
-	(*Machine)(nil),         // 21: loadgen.v1.Machine
-	(*Interrupted)(nil),     // 22: loadgen.v1.Interrupted
-	(*Throttled)(nil),       // 23: loadgen.v1.Throttled
-	(*TCP)(nil),             // 24: loadgen.v1.TCP
-	nil,                     // 25: loadgen.v1.Hello.DriversEntry
-	nil,                     // 26: loadgen.v1.Assignment.NodesEntry
-	nil,                     // 27: loadgen.v1.Ready.TargetsEntry
-	nil,                     // 28: loadgen.v1.Reached.ServersEntry
-	nil,                     // 29: loadgen.v1.Facts.FactEntry
+	nil,                     // 20: loadgen.v1.Hello.DriversEntry
+	nil,                     // 21: loadgen.v1.Assignment.NodesEntry
+	nil,                     // 22: loadgen.v1.Ready.TargetsEntry
+	nil,                     // 23: loadgen.v1.Reached.ServersEntry
+	nil,                     // 24: loadgen.v1.Facts.FactEntry
 }
 var file_control_proto_depIdxs = []int32{
 	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
@@ -2459,7 +1883,7 @@ var file_control_proto_depIdxs = []int32{
 	6,  // 6: loadgen.v1.FromCoordinator.echo:type_name -> loadgen.v1.Echo
 	8,  // 7: loadgen.v1.FromCoordinator.envelope:type_name -> loadgen.v1.Envelope
 	7,  // 8: loadgen.v1.FromCoordinator.goodbye:type_name -> loadgen.v1.Goodbye
-	25, // 9: loadgen.v1.Hello.drivers:type_name -> loadgen.v1.Hello.DriversEntry
+	20, // 9: loadgen.v1.Hello.drivers:type_name -> loadgen.v1.Hello.DriversEntry
 	9,  // 10: loadgen.v1.Envelope.assignment:type_name -> loadgen.v1.Assignment
 	12, // 11: loadgen.v1.Envelope.prepare:type_name -> loadgen.v1.Step
 	13, // 12: loadgen.v1.Envelope.start:type_name -> loadgen.v1.Start
@@ -2468,25 +1892,20 @@ var file_control_proto_depIdxs = []int32{
 	11, // 15: loadgen.v1.Envelope.assigned:type_name -> loadgen.v1.Answer
 	16, // 16: loadgen.v1.Envelope.ready:type_name -> loadgen.v1.Ready
 	19, // 17: loadgen.v1.Envelope.final:type_name -> loadgen.v1.Final
-	26, // 18: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
-	27, // 19: loadgen.v1.Ready.targets:type_name -> loadgen.v1.Ready.TargetsEntry
-	28, // 20: loadgen.v1.Reached.servers:type_name -> loadgen.v1.Reached.ServersEntry
-	29, // 21: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
-	20, // 22: loadgen.v1.Final.generator:type_name -> loadgen.v1.Generator
-	23, // 23: loadgen.v1.Generator.throttled:type_name -> loadgen.v1.Throttled
-	24, // 24: loadgen.v1.Generator.tcp:type_name -> loadgen.v1.TCP
-	22, // 25: loadgen.v1.Generator.interrupted:type_name -> loadgen.v1.Interrupted
-	21, // 26: loadgen.v1.Generator.machine:type_name -> loadgen.v1.Machine
-	10, // 27: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
-	17, // 28: loadgen.v1.Ready.TargetsEntry.value:type_name -> loadgen.v1.Reached
-	18, // 29: loadgen.v1.Reached.ServersEntry.value:type_name -> loadgen.v1.Facts
-	0,  // 30: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	2,  // 31: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	31, // [31:32] is the sub-list for method output_type
-	30, // [30:31] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	21, // 18: loadgen.v1.Assignment.nodes:type_name -> loadgen.v1.Assignment.NodesEntry
+	22, // 19: loadgen.v1.Ready.targets:type_name -> loadgen.v1.Ready.TargetsEntry
+	23, // 20: loadgen.v1.Reached.servers:type_name -> loadgen.v1.Reached.ServersEntry
+	24, // 21: loadgen.v1.Facts.fact:type_name -> loadgen.v1.Facts.FactEntry
+	10, // 22: loadgen.v1.Assignment.NodesEntry.value:type_name -> loadgen.v1.Endpoints
+	17, // 23: loadgen.v1.Ready.TargetsEntry.value:type_name -> loadgen.v1.Reached
+	18, // 24: loadgen.v1.Reached.ServersEntry.value:type_name -> loadgen.v1.Facts
+	0,  // 25: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	2,  // 26: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	26, // [26:27] is the sub-list for method output_type
+	25, // [25:26] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2520,14 +1939,13 @@ func file_control_proto_init() {
 		(*Envelope_Snapshot)(nil),
 		(*Envelope_Final)(nil),
 	}
-	file_control_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
