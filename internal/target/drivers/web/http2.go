@@ -86,11 +86,12 @@ func (HTTP2) Identify(ctx context.Context, c net.Conn, link driver.Link) (map[st
 
 // RoundTrip exchanges the head of a response for a request, over a connection of its own.
 func RoundTrip(c net.Conn, r *http.Request) (response *http.Response, err error) {
-	client, err := (&http2.Transport{AllowHTTP: true, DisableCompression: true}).NewClientConn(c)
-	if err == nil {
-		defer client.Close()
-		response, err = client.RoundTrip(r)
-	}
+	dial := func(context.Context, string, string) (net.Conn, error) { return c, nil }
+	t := &http.Transport{DialContext: dial, DialTLSContext: dial, DisableCompression: true, Protocols: new(http.Protocols)}
+	t.Protocols.SetHTTP2(true)
+	t.Protocols.SetUnencryptedHTTP2(true)
+	defer t.CloseIdleConnections()
+	response, err = t.RoundTrip(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: it does not speak HTTP/2 at this port, or needs TLS: write driver = \"web\", or tls {} in the target", err)
 	}
