@@ -12,8 +12,8 @@
 //	{secret.NAME}  | a secret, looked up where the load runs
 //	{{ and }}      | a brace
 //
-// All other text is sent byte for byte. A driver that puts a placeholder where some bytes have a meaning, as in a URL, escapes it part by part
-// ([Part.Append]). A driver whose protocol has parameters, such as SQL, makes a template of each parameter.
+// All other text is sent byte for byte. A driver that puts a placeholder where some bytes have a meaning, as in a URL, says how they are written there
+// ([Escape]). A driver whose protocol has parameters, such as SQL, makes a template of each parameter.
 package form
 
 import (
@@ -45,10 +45,14 @@ const (
 // placeholders are the ones with a fixed name.
 var placeholders = map[string]Kind{"key": Key, "value": Value, "run": Run, "n": N}
 
+// Escape appends a byte as it is written at some place, such as a URL's path.
+type Escape func(dst []byte, c byte) []byte
+
 // Part is a piece of a template: text, or a placeholder.
 type Part struct {
-	Kind Kind
-	Text string // the text of Text and Secret; the name of a Field or of what is Noted
+	Kind   Kind
+	Text   string // the text of Text and Secret; the name of a Field or of what is Noted
+	Escape Escape // of what a placeholder stands for; nil if it is sent as it is
 }
 
 // Template is text with placeholders, split into parts. No two Text parts are adjacent, and none is empty. It is immutable, so it is safe for
@@ -170,17 +174,40 @@ func (t Template) Names(dst []string, kind Kind) []string {
 	return dst
 }
 
-// Add returns the template with another part at its end. It may reuse the template's array.
-func (t Template) Add(p Part) Template {
-	last := len(t) - 1
-	switch {
-	case p.Kind == Text && p.Text == "":
-	case p.Kind == Text && last >= 0 && t[last].Kind == Text:
-		t[last].Text += p.Text
-	default:
-		return append(t, p)
+// Add returns the template with other parts at its end. It may reuse the template's array.
+func (t Template) Add(parts ...Part) Template {
+	for _, p := range parts {
+		switch last := len(t) - 1; {
+		case p.Kind == Text && p.Text == "":
+		case p.Kind == Text && last >= 0 && t[last].Kind == Text:
+			t[last].Text += p.Text
+		default:
+			t = append(t, p)
+		}
 	}
 	return t
+}
+
+// Escaped returns the template for a place where what its placeholders stand for is escaped and, if quoted, so is its text.
+func (t Template) Escaped(escape Escape, quoted bool) Template {
+	out := slices.Clone(t)
+	for i := range out {
+		if p := &out[i]; p.Kind != Text {
+			p.Escape = escape
+		} else if quoted {
+			p.Text = string(escape.from([]byte(p.Text), 0))
+		}
+	}
+	return out
+}
+
+// from escapes the end of dst, from a byte on.
+func (e Escape) from(dst []byte, at int) []byte {
+	end := len(dst)
+	for _, c := range dst[at:] {
+		dst = e(dst, c)
+	}
+	return dst[:at+copy(dst[at:], dst[end:])]
 }
 
 // Disclosed returns the template with its secrets.
@@ -217,6 +244,13 @@ func (t Template) Append(dst []byte, req *driver.Request, run string) []byte {
 
 // Append appends the part's output for a request, as [Template.Append] does. A field is empty if the value is not a record.
 func (p *Part) Append(dst []byte, req *driver.Request, run string) []byte {
+	if p.Escape == nil {
+		return p.append(dst, req, run)
+	}
+	return p.Escape.from(p.append(dst, req, run), len(dst))
+}
+
+func (p *Part) append(dst []byte, req *driver.Request, run string) []byte {
 	switch p.Kind {
 	case Text, Secret:
 		return append(dst, p.Text...)

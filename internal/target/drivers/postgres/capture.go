@@ -3,44 +3,17 @@ package postgres
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
-	"maps"
-	"slices"
+	"errors"
 	"strings"
-
-	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
-// capture is a column of the first row that the scenario keeps.
-type capture struct{ as, column string }
-
-// catches reads what is captured.
-func (s *statement) catches(all map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		column, ok := strings.CutPrefix(all[name], "column ")
-		if !ok || column == "" {
-			return fmt.Errorf(`capture %s = %.80q: write "column NAME", for a column of the first row`, name, all[name])
-		}
-		if err := form.CheckCapture(name); err != nil {
-			return err
-		}
-		s.captures = append(s.captures, capture{name, column})
+// parseColumn reads which column of the first row is captured.
+func parseColumn(text string) (string, error) {
+	name, ok := strings.CutPrefix(text, "column ")
+	if !ok || name == "" {
+		return "", errors.New(`write "column NAME", for a column of the first row`)
 	}
-	return nil
-}
-
-// catch captures columns of a row, given the body of its RowDescription.
-func (s *statement) catch(columns, row []byte, reply *driver.Reply) {
-	found := new(driver.Findings)
-	for _, c := range s.captures {
-		text, is := valueOf(c.column, columns, row)
-		if err := form.Capture(&found.Bag, s.op, "column "+c.column, c.as, text, is); err != nil {
-			*reply = driver.Reply{Outcome: driver.Error, Message: []byte(err.Error())}
-			return
-		}
-	}
-	reply.Found = found
+	return name, nil
 }
 
 // valueOf returns the text of the column of that name in a row whose form is checked; or else what it is.

@@ -164,7 +164,7 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 			case rows == 0:
 				c.nothing(verb, reply)
 			case described:
-				s.catch(columns, row, reply)
+				s.captures.Find(reply, s.op, func(name string) ([]byte, string) { return valueOf(name, columns, row) })
 			}
 			return at, nil
 		default:

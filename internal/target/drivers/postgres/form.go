@@ -131,7 +131,8 @@ func compile(f driver.Form) (*statement, error) {
 		}
 		s.parameters = append(s.parameters, parameter{t, inText})
 	}
-	errs = append(errs, s.catches(words.Capture))
+	captures, err := form.ParseCaptures(words.Capture, parseColumn)
+	s.captures, errs = captures, append(errs, err)
 	none := ""
 	if words.Expect != nil {
 		none = words.Expect.None

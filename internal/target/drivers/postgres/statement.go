@@ -27,12 +27,12 @@ type statement struct {
 	sql        string
 	parameters []parameter
 	oids       []uint32
-	result     byte           // format of the result's columns
-	none       driver.Outcome // outcome if no row was found or changed
-	op         string         // the plan's name for it, if the plan words it
-	absent     bool           // it is never prepared, since it needs a table and the plan wants none
-	whole      bool           // the key is the request, of whatever statements
-	captures   []capture
+	result     byte                  // format of the result's columns
+	none       driver.Outcome        // outcome if no row was found or changed
+	op         string                // the plan's name for it, if the plan words it
+	absent     bool                  // it is never prepared, since it needs a table and the plan wants none
+	whole      bool                  // the key is the request, of whatever statements
+	captures   form.Captures[string] // of columns
 }
 
 // parameter is one parameter of a statement.

@@ -381,7 +381,7 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 		reply.Value = r.text
 	}
 	if reply.Outcome == driver.OK && a.captures != nil {
-		a.catch(b, reply, read)
+		a.captures.Find(reply, a.op, func(element int) ([]byte, string) { return part(b, element, read) })
 	}
 	return n, nil
 }

@@ -18,7 +18,7 @@ type ask struct {
 	rules   rules
 
 	op       string
-	captures []capture
+	captures form.Captures[int] // of elements
 
 	pieces []piece // the arguments as they are sent
 	tail   []byte  // the bytes after the last piece

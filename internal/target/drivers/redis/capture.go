@@ -1,54 +1,25 @@
 package redis
 
 import (
-	"fmt"
-	"maps"
+	"errors"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/driver/form"
 )
-
-// capture is a part of a reply that the scenario keeps.
-type capture struct {
-	as, text string
-	element  int // of an array; −1 for the reply itself
-}
 
 var replyPart = regexp.MustCompile(`^reply(?:\[(0|[1-9][0-9]{0,5})\])?$`)
 
-// catches reads what is captured.
-func (a *ask) catches(all map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		c := capture{as: name, text: all[name], element: -1}
-		part := replyPart.FindStringSubmatch(c.text)
-		if part == nil {
-			return fmt.Errorf(`capture %s = %.80q: write "reply", or "reply[0]" for an element of an array`, name, c.text)
-		}
-		if err := form.CheckCapture(name); err != nil {
-			return err
-		}
-		if part[1] != "" {
-			c.element, _ = strconv.Atoi(part[1])
-		}
-		a.captures = append(a.captures, c)
+// parsePart reads which element of an array is captured; −1 for the reply itself.
+func parsePart(text string) (element int, err error) {
+	part := replyPart.FindStringSubmatch(text)
+	switch {
+	case part == nil:
+		return 0, errors.New(`write "reply", or "reply[0]" for an element of an array`)
+	case part[1] == "":
+		return -1, nil
 	}
-	return nil
-}
-
-// catch captures parts of a complete reply.
-func (a *ask) catch(b []byte, reply *driver.Reply, read reader) {
-	found := new(driver.Findings)
-	for _, c := range a.captures {
-		text, is := part(b, c.element, read)
-		if err := form.Capture(&found.Bag, a.op, c.text, c.as, text, is); err != nil {
-			*reply = driver.Reply{Outcome: driver.Error, Message: []byte(err.Error())}
-			return
-		}
-	}
-	reply.Found = found
+	return strconv.Atoi(part[1])
 }
 
 // part returns the text of a reply or of an element of it, or what it is instead.

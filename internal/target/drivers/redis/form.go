@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,9 +83,7 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 	for _, t := range a.args {
 		w.Take(t)
 	}
-	for _, c := range a.captures {
-		w.Captures = append(w.Captures, c.as)
-	}
+	w.Captures = slices.Sorted(maps.Keys(f.Words.(*Form).Capture))
 	w.Command = strings.ToUpper(a.args[0].String())
 	w.Reads = slices.Contains(readers, w.Command)
 	return w, nil
@@ -149,7 +148,9 @@ func compile(f driver.Form) (*ask, error) {
 		return nil, fmt.Errorf("command[0] is %.40q: write a command's name, and each argument as a text of its own: [\"HGET\", \"{key}\", \"f\"]", command[0])
 	}
 	a := &ask{verb: f.Verb, op: f.Name, script: words.Request.Script}
-	errs := []error{unfit(name, command[1:]), a.catches(words.Capture)}
+	captures, err := form.ParseCaptures(words.Capture, parsePart)
+	a.captures = captures
+	errs := []error{unfit(name, command[1:]), err}
 	for i, text := range command {
 		t, err := form.Parse(text)
 		if err != nil {

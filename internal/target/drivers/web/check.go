@@ -2,10 +2,9 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+	"github.com/valyala/fasthttp"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
@@ -28,7 +28,6 @@ const (
 
 // selector names a part of a response.
 type selector struct {
-	text string // as in the plan
 	kind string // json, header, cookie or body
 	name string // of a header or a cookie
 	path path
@@ -39,7 +38,7 @@ const writeSelector = `write "json $.a.b", "header NAME", "cookie NAME", "body",
 
 func parseSelector(text string) (s selector, err error) {
 	kind, rest, _ := strings.Cut(text, " ")
-	s = selector{text: text, kind: kind, name: rest}
+	s = selector{kind: kind, name: rest}
 	switch {
 	case len(text) > mostSelector:
 		err = fmt.Errorf("%d bytes: write at most %d", len(text), mostSelector)
@@ -64,208 +63,162 @@ type check struct {
 	shown  string         // equal, for people: without secrets
 }
 
-// capture is a part of a response that the scenario keeps.
-type capture struct {
-	selector
-	as string // its name
-}
-
-// expects reads what is expected, besides statuses: what should be equal, then what should match, each by name, then what should be absent.
-func (w *wording) expects(e *Expect, parse func(attribute, text string) form.Template, wrong func(string, ...any)) {
-	add := func(attribute, text string) *check {
+// look reads what a form looks at in responses: what should be equal, then what should match, each by name, then what should be absent; and captures.
+func (w *wording) look(f *Form, parse func(attribute, text string) form.Template, wrong func(string, ...any)) {
+	selected := func(text string) (selector, error) {
 		s, err := parseSelector(text)
-		if err != nil {
+		if s.kind == "json" || s.kind == "body" {
+			w.holds = mostLooked
+		}
+		return s, err
+	}
+	add := func(attribute, text string, c check) {
+		var err error
+		if c.selector, err = selected(text); err != nil {
 			wrong("%s has %.80q: %w", attribute, text, err)
 		}
 		if !slices.Contains(w.names, text) {
 			w.names = append(w.names, text)
 		}
-		w.checks = append(w.checks, check{selector: s, number: slices.Index(w.names, text) + 1})
-		return &w.checks[len(w.checks)-1]
+		c.number = slices.Index(w.names, text) + 1
+		w.checks = append(w.checks, c)
 	}
+	e := cmp.Or(f.Expect, new(Expect))
 	for _, text := range slices.Sorted(maps.Keys(e.Equal)) {
-		c := add("equal", text)
-		c.equal, c.shown = parse("equal", e.Equal[text]), e.Equal[text]
+		add("equal", text, check{equal: parse("equal", e.Equal[text]), shown: e.Equal[text]})
 	}
 	for _, text := range slices.Sorted(maps.Keys(e.Match)) {
 		re, err := regexp.Compile(e.Match[text])
 		if err != nil {
 			wrong("match of %.80q: %w", text, err)
 		}
-		add("match", text).match = re
+		add("match", text, check{match: re})
 	}
 	for _, text := range e.Absent {
-		add("absent", text).absent = true
+		add("absent", text, check{absent: true})
 	}
 	if len(w.names) > driver.MaxChecks {
 		wrong("expect has %d checks: write at most %d", len(w.names), driver.MaxChecks)
 	}
-}
-
-// catches reads what is captured.
-func (w *wording) catches(all map[string]string, wrong func(string, ...any)) {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		s, err := parseSelector(all[name])
-		if err != nil {
-			wrong("capture %s = %.80q: %w", name, all[name], err)
-		} else if err = form.CheckCapture(name); err != nil {
-			wrong("%w", err)
-		}
-		w.captures = append(w.captures, capture{s, name})
+	var err error
+	if w.captures, err = form.ParseCaptures(f.Capture, selected); err != nil {
+		wrong("%w", err)
 	}
 }
 
-// looks reports whether the body of a response is looked at.
-func (w *wording) looks() bool {
-	body := func(s *selector) bool { return s.kind == "json" || s.kind == "body" }
-	return slices.ContainsFunc(w.checks, func(c check) bool { return body(&c.selector) }) ||
-		slices.ContainsFunc(w.captures, func(c capture) bool { return body(&c.selector) })
-}
-
-// found is what a selector finds.
-type found struct {
-	text []byte // valid until the next request
-	is   string // what it is, if it is not plain text: "missing", "a list", "the number "
-}
-
-// plain reports whether there is text to compare.
-func (f *found) plain() bool { return f.is == "" || len(f.text) > 0 }
-
-// none reports whether there is nothing. A JSON null is nothing.
-func (f *found) none() bool { return strings.HasPrefix(f.is, missing) }
-
 const missing = "missing"
 
-// find looks for a part of the response.
-func (c *client) find(s *selector) (f found) {
-	there := true
+// find looks for a part of the response. It returns the text, valid until the next request, and what it is, if it is not plain text: "missing", "a list",
+// "the number ".
+func (c *client) find(s selector) (text []byte, is string) {
 	switch s.kind {
 	case "json":
 		return findJSON(s.path, c.looked)
 	case "header":
-		f.text = c.response.Header.Peek(s.name)
-		there = len(f.text) > 0
+		if text = c.response.Header.Peek(s.name); len(text) > 0 {
+			return text, ""
+		}
 	case "cookie":
-		there = false
-		for name, line := range c.response.Header.Cookies() {
-			if string(name) == s.name {
-				value, _, _ := bytes.Cut(line[len(name):], []byte(";"))
-				f.text, there = bytes.Trim(bytes.TrimPrefix(value, []byte("=")), `"`), true
+		for _, line := range c.response.Header.Cookies() {
+			if cookie, err := http.ParseSetCookie(string(line)); err == nil && cookie.Name == s.name {
+				return []byte(cookie.Value), ""
 			}
 		}
 	default:
-		if f.text = c.looked; s.re != nil {
-			groups := s.re.FindSubmatch(c.looked)
-			if there = groups != nil; there {
-				f.text = groups[min(1, len(groups)-1)]
-			}
+		if s.re == nil {
+			return c.looked, ""
+		}
+		if groups := s.re.FindSubmatch(c.looked); groups != nil {
+			return groups[min(1, len(groups)-1)], ""
 		}
 	}
-	if !there {
-		f.is = missing
-	}
-	return f
+	return nil, missing
 }
 
-func findJSON(p path, body []byte) (f found) {
+func findJSON(p path, body []byte) (text []byte, is string) {
 	switch v := p.find(body); {
 	case v.Type == gjson.String:
-		f.text = []byte(v.Str)
+		return []byte(v.Str), ""
 	case v.Type == gjson.Number:
-		f = found{[]byte(v.Raw), "the number "} // v.Str would have 1 for 1.0
+		return []byte(v.Raw), "the number " // v.Str would have 1 for 1.0
 	case v.IsBool():
-		f = found{[]byte(v.Raw), "the bool "}
+		return []byte(v.Raw), "the bool "
 	case v.IsArray():
-		f.is = "a list"
+		return nil, "a list"
 	case v.IsObject():
-		f.is = "an object"
-	case v.Raw == "null":
-		f.is = missing + ": it is null"
-	case len(bytes.TrimSpace(body)) == 0:
-		f.is = missing + ": the body is empty"
-	case bytes.IndexByte([]byte("{["), bytes.TrimSpace(body)[0]) < 0:
-		f.is = missing + ": the body is not JSON"
-	default:
-		f.is = missing
+		return nil, "an object"
+	case v.Raw == "null": // is nothing
+		return nil, missing + ": it is null"
 	}
-	return f
+	switch body = bytes.TrimSpace(body); {
+	case len(body) == 0:
+		return nil, missing + ": the body is empty"
+	case body[0] != '{' && body[0] != '[':
+		return nil, missing + ": the body is not JSON"
+	}
+	return nil, missing
 }
 
-// look checks a response that is otherwise ok, and captures what its scenario is to keep.
-func (c *client) look(w *wording, req *driver.Request, reply *driver.Reply) {
+// inspect checks a response that is otherwise ok, and captures what its scenario is to keep.
+func (c *client) inspect(w *wording, req *driver.Request, reply *driver.Reply) {
 	if err := c.unpack(); err != nil {
 		c.refuse(reply, "%s: %v", w.op, err)
 		return
 	}
 	for i := range w.checks {
-		if says := c.failed(w, &w.checks[i], req); says != "" {
-			c.found.Failed = w.checks[i].number
-			c.refuse(reply, "%s: %s %s", w.op, w.checks[i].text, says)
+		check := &w.checks[i]
+		if says := c.failed(w, check, req); says != "" {
+			c.found.Failed = check.number
+			c.refuse(reply, "%s: %s %s", w.op, w.names[check.number-1], says)
 			return
 		}
 	}
-	for i := range w.captures {
-		f := c.find(&w.captures[i].selector)
-		if err := form.Capture(&c.found.Bag, w.op, w.captures[i].text, w.captures[i].as, f.text, f.is); err != nil {
-			c.refuse(reply, "%v", err)
-			return
-		}
-	}
-}
-
-// show gives a reply what was found in it.
-func (c *client) show(reply *driver.Reply) {
-	if c.found.Failed > 0 || c.found.Hops > 0 || len(c.found.Bag) > 0 {
-		reply.Found = &c.found
-	}
+	w.captures.Find(reply, w.op, c.find)
 }
 
 // failed says how a response fails a check; "" if it does not.
 func (c *client) failed(w *wording, check *check, req *driver.Request) string {
-	f := c.find(&check.selector)
+	text, is := c.find(check.selector)
+	plain := is == "" || len(text) > 0
 	switch {
-	case check.absent && f.none():
+	case check.absent && strings.HasPrefix(is, missing):
 	case check.absent:
-		return "is there: " + c.quote(w, &f, req)
-	case check.match != nil && !(f.plain() && check.match.Match(f.text)):
-		return fmt.Sprintf("is %s, which does not match %q", c.quote(w, &f, req), check.match)
+		return "is there: " + c.quote(w, text, is, req)
+	case check.match != nil && !(plain && check.match.Match(text)):
+		return fmt.Sprintf("is %s, which does not match %q", c.quote(w, text, is, req), check.match)
 	case check.match == nil:
-		c.body = check.equal.Append(c.body[:0], req, c.run)
-		if f.plain() && bytes.Equal(c.body, f.text) {
-			return ""
+		if c.body = check.equal.Append(c.body[:0], req, c.run); !plain || !bytes.Equal(c.body, text) {
+			return fmt.Sprintf("is %s, not “%s”", c.quote(w, text, is, req), check.shown)
 		}
-		return fmt.Sprintf("is %s, not “%s”", c.quote(w, &f, req), check.shown)
 	}
 	return ""
 }
 
 // quote shows the beginning of what was found, without secrets and what the scenario has captured; nothing of a response from which something is to be
 // captured.
-func (c *client) quote(w *wording, f *found, req *driver.Request) string {
-	if !f.plain() {
-		return f.is
+func (c *client) quote(w *wording, found []byte, is string, req *driver.Request) string {
+	switch {
+	case is != "" && found == nil:
+		return is
+	case w.captures != nil:
+		return is + "“…”"
 	}
-	if len(w.captures) > 0 {
-		return f.is + "“…”"
-	}
-	text := string(f.text)
-	hide := func(what string) {
-		if what != "" {
-			text = strings.ReplaceAll(text, what, "…")
-		}
-	}
-	for _, secret := range c.secrets {
-		hide(secret)
-	}
+	hidden := slices.Clip(c.secrets)
 	if req.Bag != nil {
 		for _, n := range *req.Bag {
-			hide(n.Text)
+			hidden = append(hidden, n.Text)
+		}
+	}
+	text := string(found)
+	for _, what := range hidden {
+		if what != "" {
+			text = strings.ReplaceAll(text, what, "…")
 		}
 	}
 	if len(text) > mostQuoted {
 		text = strings.ToValidUTF8(text[:mostQuoted], "") + "…"
 	}
-	return f.is + "“" + text + "”"
+	return is + "“" + text + "”"
 }
 
 // unpack makes ready the body that is looked at.
@@ -276,15 +229,9 @@ func (c *client) unpack() (err error) {
 		return nil
 	case encoding != "gzip":
 		return fmt.Errorf("a body in the encoding %.40q, which cannot be looked at: write Accept-Encoding = \"gzip\" in headers, or leave it out", encoding)
-	case c.unzip == nil:
-		c.unzip, err = gzip.NewReader(bytes.NewReader(c.value))
-	default:
-		err = c.unzip.Reset(bytes.NewReader(c.value))
 	}
-	if err == nil {
-		c.looked, err = io.ReadAll(io.LimitReader(c.unzip, mostLooked+1))
-	}
-	if err == nil && len(c.looked) > mostLooked {
+	c.response.SetBodyRaw(c.value)
+	if c.looked, err = c.response.BodyGunzipWithLimit(mostLooked); errors.Is(err, fasthttp.ErrBodyTooLarge) {
 		err = errTooLong
 	}
 	return err
@@ -329,13 +276,7 @@ func (c *client) appendCookies(dst []byte) []byte {
 
 // fill puts the cookies of the request's scenario into the jar.
 func (c *client) fill(req *driver.Request) {
-	c.jar = c.jar[:0]
-	if req.Bag == nil {
-		return
-	}
-	for _, n := range *req.Bag {
-		if n.Target == req.Target && strings.HasPrefix(n.Name, "cookie.") {
-			c.jar = append(c.jar, n)
-		}
+	if c.jar = c.jar[:0]; req.Bag != nil {
+		c.jar = slices.DeleteFunc(append(c.jar, *req.Bag...), func(n driver.Noted) bool { return n.Target != req.Target || !strings.HasPrefix(n.Name, "cookie.") })
 	}
 }

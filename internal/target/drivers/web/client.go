@@ -3,7 +3,6 @@ package web
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -68,10 +67,10 @@ type client struct {
 	body     []byte
 	plain    []byte // of what is encoded
 	message  []byte
-	looked   []byte // the body as forms look at it
-	unzip    *gzip.Reader
+	looked   []byte     // the body as forms look at it
 	jar      driver.Bag // the cookies of the request
 	found    driver.Findings
+	hop      hop
 }
 
 // word compiles the wordings: the plan's forms, and the usual forms for the other verbs.
@@ -104,6 +103,7 @@ func (c *client) word(forms []driver.Form, secrets func(string) (string, error))
 	for verb, w := range c.words {
 		if w != nil {
 			w.head(c)
+			w.keeps = c.cookies || w.follow > 0 || len(w.checks)+len(w.captures) > 0
 			w.gets = c.values && driver.Verb(verb) == driver.Get
 			if w.holds = min(w.holds, c.most); w.gets {
 				w.holds = c.most
@@ -134,18 +134,17 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	if w == nil {
 		return fmt.Errorf("web: no words for a %v", req.Verb)
 	}
-	c.found = driver.Findings{Bag: c.found.Bag[:0]}
-	if c.cookies {
+	if c.found, c.hop = (driver.Findings{Bag: c.found.Bag[:0]}), (hop{}); w.keeps {
+		reply.Found = &c.found
 		c.fill(req)
 	}
 	if !w.leads(req) {
 		c.refuse(reply, noPath, w.op, w.path)
 		return nil
 	}
-	var next *hop
 	var unasked error
-	for more := true; more; more = next != nil {
-		err := c.request(ctx, w, req, next)
+	for more := true; more; {
+		err := c.request(ctx, w, req)
 		switch {
 		case err == driver.ErrUnasked:
 			unasked = err
@@ -154,20 +153,18 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 		case err != nil:
 			return err
 		}
-		if next, err = c.after(w, req, next); err != nil {
+		if more, err = c.after(w, req); err != nil {
 			c.refuse(reply, "%s: %v", w.op, err)
-			break
 		}
 	}
 	if reply.Code = uint16(min(c.response.StatusCode(), math.MaxUint16)); reply.Message == nil {
 		c.judge(w, req, reply)
 	}
-	c.show(reply)
 	return unasked
 }
 
 // request sends a request over a connection that is made if need be, and reads the response.
-func (c *client) request(ctx context.Context, w *wording, req *driver.Request, at *hop) error {
+func (c *client) request(ctx context.Context, w *wording, req *driver.Request) error {
 	if conn, ok := c.conn.(interface{ Ended() bool }); ok && conn.Ended() {
 		_ = c.Close() // the server has closed it while it was idle
 	}
@@ -176,7 +173,7 @@ func (c *client) request(ctx context.Context, w *wording, req *driver.Request, a
 			return err
 		}
 	}
-	err := c.exchange(ctx, w, req, at)
+	err := c.exchange(ctx, w, req)
 	if err == driver.ErrUnasked || err == nil && c.response.ConnectionClose() {
 		_ = c.Close() // the server will close it, or what comes next answers nothing
 	}
@@ -185,46 +182,42 @@ func (c *client) request(ctx context.Context, w *wording, req *driver.Request, a
 
 const noPath = "%s: what %v stands for cannot be a path: capture one that begins with one /, without spaces"
 
-// hop is a request that a redirect has asked for.
+// hop is what a redirect makes of a request.
 type hop struct {
-	line string // its method and path
-	bare bool   // without the body
+	line string // its method and path; "" before the first redirect
+	bare bool   // it has no body
 }
 
-// after takes the cookies of a response, and returns the request that follows it; nil if it is the last.
-func (c *client) after(w *wording, req *driver.Request, at *hop) (*hop, error) {
+// after takes the cookies of a response, and reports whether a redirect asks for another request: the client's hop.
+func (c *client) after(w *wording, req *driver.Request) (more bool, err error) {
 	if c.cookies {
 		if err := c.remember(req.Target); err != nil {
-			return nil, err
+			return false, err
 		}
 	}
 	status, location := c.response.StatusCode(), c.response.Header.Peek(fasthttp.HeaderLocation)
-	if w.follow == 0 || len(location) == 0 || status != 301 && status != 302 && status != 303 && status != 307 && status != 308 {
-		return nil, nil
+	if w.follow == 0 || len(location) == 0 || !fasthttp.StatusCodeIsRedirect(status) {
+		return false, nil
 	}
-	if c.found.Hops == w.follow {
-		return nil, fmt.Errorf("more than follow = %d redirects, the last to %.200s", w.follow, location)
+	line := strings.SplitN(string(c.out), " ", 3)
+	to, err := url.Parse(c.origin + line[1])
+	if err == nil {
+		to, err = to.Parse(string(location))
 	}
-	method, path, _ := strings.Cut(string(c.out), " ")
-	path, _, _ = strings.Cut(path, " ")
-	from, err := url.Parse(c.origin + path)
-	if err != nil {
-		return nil, err
-	}
-	to, err := from.Parse(string(location))
 	switch {
+	case c.found.Hops == w.follow:
+		return false, fmt.Errorf("more than follow = %d redirects, the last to %.200s", w.follow, location)
 	case err != nil:
-		return nil, fmt.Errorf("a redirect to no URL: %.200q", location)
+		return false, fmt.Errorf("a redirect to no URL: %.200q", location)
 	case originOf(to) != c.origin:
-		return nil, fmt.Errorf("a redirect from %s to another origin, which is not followed: %.200s", c.origin, location)
+		return false, fmt.Errorf("a redirect from %s to another origin, which is not followed: %.200s", c.origin, location)
 	}
 	c.found.Hops++
-	next := &hop{bare: at != nil && at.bare}
-	if status == 303 && method != "HEAD" || status <= 302 && method == "POST" { // RFC 9110, section 15.4
-		method, next.bare = "GET", true
+	if status == 303 && line[0] != "HEAD" || status <= 302 && line[0] == "POST" { // RFC 9110, section 15.4
+		line[0], c.hop.bare = "GET", true
 	}
-	next.line = method + " " + to.RequestURI()
-	return next, nil
+	c.hop.line = line[0] + " " + to.RequestURI()
+	return true, nil
 }
 
 // originOf returns the origin of a URL (RFC 6454): scheme, host and, unless it is the scheme's default, port.
@@ -243,7 +236,7 @@ func timedOut(err error) bool {
 }
 
 // encode builds a request in c.out. It returns a body that is too large to copy, to be written after c.out.
-func (c *client) encode(w *wording, req *driver.Request, at *hop) (rest []byte, err error) {
+func (c *client) encode(w *wording, req *driver.Request) (rest []byte, err error) {
 	if w.whole {
 		var is bool
 		if c.out, is = w.appendWhole(c.out[:0], req.Key); !is {
@@ -251,16 +244,12 @@ func (c *client) encode(w *wording, req *driver.Request, at *hop) (rest []byte, 
 		}
 		return nil, nil
 	}
-	if at != nil {
-		c.out = append(c.out[:0], at.line...)
-	} else {
-		c.out = w.appendLine(c.out[:0], req, c.run)
+	if c.out = append(c.out[:0], c.hop.line...); c.hop.line == "" {
+		c.out = w.appendLine(c.out, req, c.run)
 	}
-	if at != nil && at.bare {
-		c.out = c.appendHead(c.out, w, req, -1)
-		return nil, nil
+	if c.body = c.body[:0]; !c.hop.bare {
+		c.body = w.body.Append(c.body, req, c.run)
 	}
-	c.body = w.appendBody(c.body[:0], req, c.run)
 	c.out = c.appendHead(c.out, w, req, len(c.body))
 	if len(c.body) > together {
 		return c.body, nil
@@ -270,12 +259,12 @@ func (c *client) encode(w *wording, req *driver.Request, at *hop) (rest []byte, 
 }
 
 // exchange sends a request and reads the response to it.
-func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request, at *hop) error {
+func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) error {
 	deadline, _ := ctx.Deadline()
 	if err := c.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	rest, err := c.encode(w, req, at)
+	rest, err := c.encode(w, req)
 	if err != nil {
 		return err
 	}
@@ -403,7 +392,7 @@ func (c *client) judge(w *wording, req *driver.Request, reply *driver.Reply) {
 			reply.Value = c.value
 		}
 		if len(w.checks)+len(w.captures) > 0 {
-			c.look(w, req, reply)
+			c.inspect(w, req, reply)
 		}
 		return
 	}

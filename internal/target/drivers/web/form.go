@@ -106,7 +106,6 @@ type wording struct {
 	path     form.Template
 	headers  []header
 	body     form.Template
-	insert   func(p *form.Part, dst []byte, req *driver.Request, run string) []byte // appends a part of the body
 	basic    form.Template
 	follow   int
 	led      bool                // the path is what was captured, as it is
@@ -117,7 +116,8 @@ type wording struct {
 	op       string // its name
 	checks   []check
 	names    []string // of the checks, each once
-	captures []capture
+	captures form.Captures[selector]
+	keeps    bool // it checks, captures, keeps cookies or follows redirects
 
 	start string // beginning of the head, up to the path
 	fixed string // part of the head, from the path to the form's headers
@@ -142,7 +142,7 @@ func compile(f *Form, verb driver.Verb) (*wording, error) {
 	if f.Request.Form != "" {
 		return compileWhole(f, verb)
 	}
-	w := &wording{method: f.Request.Method, follow: f.Request.Follow, insert: (*form.Part).Append}
+	w := &wording{method: f.Request.Method, follow: f.Request.Follow}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	parse := parsing(wrong)
@@ -168,23 +168,12 @@ func compile(f *Form, verb driver.Verb) (*wording, error) {
 	if w.follow < 0 || w.follow > mostHops {
 		wrong("follow = %d: write how many redirects to follow, up to %d", w.follow, mostHops)
 	}
-	w.replies(f, verb, parse, wrong)
+	readStatuses(w, f.Expect, verb, wrong)
+	w.look(f, parse, wrong)
 	return w, errors.Join(errs...)
 }
 
 const mostHops = 20
-
-// replies reads what a form says about responses.
-func (w *wording) replies(f *Form, verb driver.Verb, parse func(attribute, text string) form.Template, wrong func(string, ...any)) {
-	readStatuses(w, f.Expect, verb, wrong)
-	if f.Expect != nil {
-		w.expects(f.Expect, parse, wrong)
-	}
-	w.catches(f.Capture, wrong)
-	if w.looks() {
-		w.holds = mostLooked
-	}
-}
 
 // content reads the body of requests.
 func (w *wording) content(r *Request, parse func(attribute, text string) form.Template, wrong func(string, ...any)) {
@@ -197,21 +186,12 @@ func (w *wording) content(r *Request, parse func(attribute, text string) form.Te
 		if err != nil {
 			wrong("json has %w", err)
 		}
-		w.body, w.insert, kind, kinds = t, (*form.Part).AppendJSON, "application/json", kinds+1
+		w.body, kind, kinds = t, "application/json", kinds+1
 	}
 	if len(r.Fields) > 0 {
 		w.body, kind, kinds = form.Template{}, "application/x-www-form-urlencoded", kinds+1
-		w.insert = func(p *form.Part, dst []byte, req *driver.Request, run string) []byte {
-			return appendEscaped(dst, p, req, run, inField)
-		}
 		for i, name := range slices.Sorted(maps.Keys(r.Fields)) {
-			w.body = w.body.Add(form.Part{Text: "&"[:min(i, 1)] + url.QueryEscape(name) + "="})
-			for _, p := range parse("fields", r.Fields[name]) {
-				if p.Kind == form.Text {
-					p.Text = url.QueryEscape(p.Text)
-				}
-				w.body = w.body.Add(p)
-			}
+			w.body = w.body.Add(form.Part{Text: "&"[:min(i, 1)] + url.QueryEscape(name) + "="}).Add(parse("fields", r.Fields[name])...)
 		}
 	}
 	if len(r.Parts) > 0 {
@@ -246,11 +226,7 @@ func (w *wording) multipart(parts []Part, parse func(attribute, text string) for
 			head += fmt.Sprintf("; filename=%q\r\nContent-Type: %s", filepath.Base(p.File.Path), p.File.Type)
 			content = form.Template{{Text: string(data)}}
 		}
-		w.body = w.body.Add(form.Part{Text: head + "\r\n\r\n"})
-		for _, p := range content {
-			w.body = w.body.Add(p)
-		}
-		w.body = w.body.Add(form.Part{Text: "\r\n"})
+		w.body = w.body.Add(form.Part{Text: head + "\r\n\r\n"}).Add(content...).Add(form.Part{Text: "\r\n"})
 	}
 	w.body = w.body.Add(form.Part{Text: "--" + boundary + "--\r\n"})
 	return "multipart/form-data; boundary=" + boundary
@@ -261,6 +237,28 @@ func (w *wording) has(name string) bool {
 	return slices.ContainsFunc(w.headers, func(h header) bool { return strings.EqualFold(h.name, name) })
 }
 
+// escapes says how what placeholders stand for is written in an attribute's text, so that no key ends a line or reaches beyond its part of a path.
+var escapes = map[string]form.Escape{
+	"path":    percent(func(c byte) bool { return alphanumeric(c) || strings.IndexByte("-._~/:@", c) >= 0 }),
+	"headers": percent(func(c byte) bool { return c >= ' ' && c < 0x7f }),
+	"fields":  percent(func(c byte) bool { return alphanumeric(c) || strings.IndexByte("-._~", c) >= 0 }),
+}
+
+// percent returns the Escape that makes %XX of each byte that may does not allow.
+func percent(may func(byte) bool) form.Escape {
+	const digits = "0123456789ABCDEF"
+	return func(dst []byte, c byte) []byte {
+		if may(c) {
+			return append(dst, c)
+		}
+		return append(dst, '%', digits[c>>4], digits[c&15])
+	}
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
 // parsing returns a function that parses the text of an attribute.
 func parsing(wrong func(string, ...any)) func(attribute, text string) form.Template {
 	return func(attribute, text string) form.Template {
@@ -268,7 +266,7 @@ func parsing(wrong func(string, ...any)) func(attribute, text string) form.Templ
 		if err != nil {
 			wrong("%s = %.60q: %w", attribute, text, err)
 		}
-		return t
+		return t.Escaped(escapes[attribute], attribute == "fields")
 	}
 }
 
@@ -291,7 +289,8 @@ func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
 	if !verb.Own() {
 		wrong("form = %.60q of a %v: give the op a name of its own, as in op \"replay\": a request may do anything", f.Request.Form, verb)
 	}
-	w.replies(f, verb, parsing(wrong), wrong)
+	readStatuses(w, f.Expect, verb, wrong)
+	w.look(f, parsing(wrong), wrong)
 	return w, errors.Join(errs...)
 }
 
@@ -437,37 +436,31 @@ func (w *wording) head(c *client) {
 // appendLine appends the beginning of a request: its method and path.
 func (w *wording) appendLine(dst []byte, req *driver.Request, run string) []byte {
 	dst = append(dst, w.start...)
-	if w.led && req.Bag != nil && w.leads(req) {
-		return w.path.Append(dst, req, run)
-	}
 	if w.led {
+		if w.leads(req) {
+			return append(dst, req.Bag.Get(w.path[0].Text)...)
+		}
 		dst = append(dst, '/')
 	}
-	for i := range w.path {
-		dst = appendEscaped(dst, &w.path[i], req, run, inPath)
-	}
-	return dst
+	return w.path.Append(dst, req, run)
 }
 
-// leads reports whether what was captured for a path can be one.
+// leads reports whether the path can be one, if it was captured.
 func (w *wording) leads(req *driver.Request) bool {
 	if !w.led || req.Bag == nil {
-		return true
+		return !w.led
 	}
 	to := req.Bag.Get(w.path[0].Text)
 	return strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "//") && !strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// appendHead appends the rest of the head of a request with a body of that many bytes; −1 for none.
+// appendHead appends the rest of the head of a request with a body of that many bytes.
 func (c *client) appendHead(dst []byte, w *wording, req *driver.Request, body int) []byte {
 	dst = append(dst, w.fixed...)
 	for i := range w.headers {
 		h := &w.headers[i]
 		dst = append(append(dst, h.name...), ": "...)
-		for i := range h.value {
-			dst = appendEscaped(dst, &h.value[i], req, c.run, inHeader)
-		}
-		dst = append(dst, "\r\n"...)
+		dst = append(h.value.Append(dst, req, c.run), "\r\n"...)
 	}
 	if w.basic != nil {
 		c.plain = w.basic.Append(c.plain[:0], req, c.run)
@@ -475,20 +468,12 @@ func (c *client) appendHead(dst []byte, w *wording, req *driver.Request, body in
 		dst = append(dst, "\r\n"...)
 	}
 	dst = c.appendCookies(dst)
-	if body >= 0 && (w.body != nil || w.method == "PUT" || w.method == "POST" || w.method == "PATCH") {
+	if !c.hop.bare && (w.body != nil || w.method == "PUT" || w.method == "POST" || w.method == "PATCH") {
 		dst = append(dst, "Content-Length: "...)
 		dst = strconv.AppendInt(dst, int64(body), 10)
 		dst = append(dst, "\r\n"...)
 	}
 	return append(dst, "\r\n"...)
-}
-
-// appendBody appends the body of a request.
-func (w *wording) appendBody(dst []byte, req *driver.Request, run string) []byte {
-	for i := range w.body {
-		dst = w.insert(&w.body[i], dst, req, run)
-	}
-	return dst
 }
 
 // appendWhole appends a request that is a key, and adds missing headers: Host first, as RFC 9112 (3.2) wants it. It reports whether the key is a
@@ -526,51 +511,6 @@ func names(head []byte, name string) bool {
 	return false
 }
 
-// inPath reports whether a byte may appear unescaped in a path or query; inHeader does so for a header.
-func inPath(c byte) bool {
-	return alphanumeric(c) || strings.IndexByte("-._~/:@", c) >= 0
-}
-
-func inHeader(c byte) bool { return c >= ' ' && c < 0x7f }
-
-// inField does so for a field of an HTML form.
-func inField(c byte) bool { return alphanumeric(c) || strings.IndexByte("-._~", c) >= 0 }
-
-// appendEscaped appends a part of a template. In the text of a placeholder, each byte that may does not allow becomes %XX, so that no key ends a line
-// or reaches beyond its part of a path.
-func appendEscaped(dst []byte, p *form.Part, req *driver.Request, run string, may func(byte) bool) []byte {
-	from := len(dst)
-	dst = p.Append(dst, req, run)
-	if p.Kind == form.Text {
-		return dst
-	}
-	odd := 0
-	for _, c := range dst[from:] {
-		if !may(c) {
-			odd++
-		}
-	}
-	if odd == 0 {
-		return dst
-	}
-	const digits = "0123456789ABCDEF"
-	at := len(dst)
-	for range 2 * odd {
-		dst = append(dst, 0)
-	}
-	for to := len(dst); at > from; {
-		at--
-		if c := dst[at]; may(c) {
-			to--
-			dst[to] = c
-		} else {
-			to -= 3
-			dst[to], dst[to+1], dst[to+2] = '%', digits[c>>4], digits[c&15]
-		}
-	}
-	return dst
-}
-
 // token reports whether a text is a token of RFC 9110: a method, or a header's name.
 func token(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
@@ -603,9 +543,7 @@ func (vocabulary) CheckForm(_ any, f driver.Form) (form.Wording, error) {
 	for _, t := range w.templates() {
 		out.Take(*t)
 	}
-	for _, c := range w.captures {
-		out.Captures = append(out.Captures, c.as)
-	}
+	out.Captures = slices.Sorted(maps.Keys(words.Capture))
 	for _, o := range []driver.Outcome{driver.OK, driver.Miss, driver.Conflict} {
 		if slices.Contains(w.outcomes[200:], o) {
 			out.Outcomes = append(out.Outcomes, o)
@@ -632,7 +570,7 @@ func (vocabulary) ShowForm(config any, f driver.Form, sample *driver.Request, ru
 		lines := strings.Split(strings.TrimSpace(string(text)), "\r\n")
 		return strings.Join(append(lines, "and the headers and the body that the request has in its file"), "\n")
 	}
-	body := w.appendBody(nil, sample, run)
+	body := w.body.Append(nil, sample, run)
 	head := strings.TrimSpace(string(c.appendHead(w.appendLine(nil, sample, run), w, sample, len(body))))
 	var lines []string
 	for line := range strings.SplitSeq(head, "\r\n") {

@@ -1,8 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -20,90 +20,48 @@ type segment struct {
 
 const writePath = `write names and indexes such as $.items[0].id or $["a b"]: not *, .., a slice or a filter, which may find several`
 
+// oneSegment matches .NAME, [INDEX], ["NAME"] or ['NAME'].
+var (
+	oneSegment = regexp.MustCompile(`^(?:\.([A-Za-z_\x{80}-\x{10ffff}][0-9A-Za-z_\x{80}-\x{10ffff}]*)|\[(?:(0|-?[1-9][0-9]*)|"((?:[^"\\]|\\["\\])+)"|'((?:[^'\\]|\\['\\])+)')\])`)
+	unescape   = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, `'`)
+)
+
 // parsePath reads a path such as $.a[0]['b'].
 func parsePath(text string) (p path, err error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	for ok && rest != "" {
-		var s segment
-		if s, rest, ok = parseSegment(rest); ok {
-			p = append(p, s)
+		m := oneSegment.FindStringSubmatch(rest)
+		if ok = m != nil; ok {
+			s := segment{name: gjson.Escape(m[1] + unescape.Replace(m[3]+m[4]))}
+			if m[2] != "" {
+				s.index, err = strconv.Atoi(m[2])
+			}
+			p, rest = append(p, s), rest[len(m[0]):]
 		}
 	}
-	if !ok {
+	if !ok || err != nil {
 		return nil, errors.New(writePath)
 	}
 	return p, nil
 }
 
-// parseSegment reads the first segment.
-func parseSegment(text string) (s segment, rest string, ok bool) {
-	if name, dotted := strings.CutPrefix(text, "."); dotted {
-		end := strings.IndexFunc(name, func(r rune) bool { return r < 0x80 && r != '_' && !alphanumeric(byte(r)) })
-		if end < 0 {
-			end = len(name)
-		}
-		return segment{name: gjson.Escape(name[:end])}, name[end:], end > 0 && (name[0] < '0' || name[0] > '9')
-	}
-	if text[0] != '[' || len(text) < 3 {
-		return s, "", false
-	}
-	quote := text[1]
-	if quote != '"' && quote != '\'' {
-		number, rest, closed := strings.Cut(text[1:], "]")
-		index, err := strconv.Atoi(number)
-		return segment{index: index}, rest, closed && err == nil && strconv.Itoa(index) == number
-	}
-	var name []byte
-	for at := 2; at < len(text); at++ {
-		switch c := text[at]; {
-		case c == quote:
-			rest, ok = strings.CutPrefix(text[at+1:], "]")
-			return segment{name: gjson.Escape(string(name))}, rest, ok && len(name) > 0
-		case c == '\\' && at+1 < len(text) && (text[at+1] == quote || text[at+1] == '\\'):
-			at++
-			name = append(name, text[at])
-		case c == '\\':
-			return s, "", false
-		default:
-			name = append(name, c)
-		}
-	}
-	return s, "", false
-}
-
-func alphanumeric(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-}
-
 // find returns the value in a JSON text. Whether the rest of the text is JSON is not looked at: that would cost sixfold, and bodies that are cut off are
 // found by their length.
-func (p path) find(text []byte) (at gjson.Result) {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	for i, s := range p {
-		name, of := s.name, byte('{')
-		if name == "" {
-			name, of = strconv.Itoa(s.index), '['
-		}
-		if i > 0 && (at.Raw == "" || at.Raw[0] != of) || i == 0 && (len(text) == 0 || text[0] != of) {
+func (p path) find(text []byte) gjson.Result {
+	at := gjson.ParseBytes(text)
+	for _, s := range p {
+		name := s.name
+		switch {
+		case name != "" && at.IsObject():
+		case name == "" && at.IsArray():
+			if s.index < 0 {
+				s.index += int(at.Get("#").Int())
+			}
+			name = strconv.Itoa(s.index)
+		default:
 			return gjson.Result{}
 		}
-		switch {
-		case s.name == "" && s.index < 0:
-			if i == 0 {
-				at = gjson.ParseBytes(text)
-			}
-			all := at.Array()
-			if at = (gjson.Result{}); len(all)+s.index >= 0 {
-				at = all[len(all)+s.index]
-			}
-		case i == 0:
-			at = gjson.GetBytes(text, name)
-		default:
-			at = at.Get(name)
-		}
-	}
-	if len(p) == 0 {
-		return gjson.ParseBytes(text)
+		at = at.Get(name)
 	}
 	return at
 }

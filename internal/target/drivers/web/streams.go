@@ -256,11 +256,11 @@ func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
 		c.before = req.ID - 1
 	}
 	s := c.place(req.ID)
-	if s.w = c.words.words[req.Verb]; len(s.w.checks) > 0 || c.words.cookies || s.w.led {
+	if s.w = c.words.words[req.Verb]; s.w.keeps || s.w.led {
 		s.req = *req
 		c.words.fill(req)
 	}
-	rest, err := c.words.encode(s.w, req, nil)
+	rest, err := c.words.encode(s.w, req)
 	if err != nil {
 		panic(err) // plans with such keys are refused
 	}
@@ -483,7 +483,7 @@ func (c *conn) answer(s *stream, reply *driver.Reply) error {
 	head := &c.words.response.Header
 	head.Reset()
 	head.SetStatusCode(s.status)
-	looks := len(s.w.checks)+len(s.w.captures) > 0 || c.words.cookies || s.w.outcome(s.status) == driver.Error
+	looks := s.w.keeps || s.w.outcome(s.status) == driver.Error
 	for b := s.fields; len(b) > 0 && looks; {
 		rest, err := c.reader.next(b)
 		if err != nil {
@@ -499,6 +499,9 @@ func (c *conn) answer(s *stream, reply *driver.Reply) error {
 	}
 	words := c.words
 	words.value, words.found = s.held, driver.Findings{Bag: words.found.Bag[:0]}
+	if s.w.keeps {
+		reply.Found = &words.found
+	}
 	if words.cookies {
 		if err := words.remember(s.req.Target); err != nil {
 			words.refuse(reply, "%s: %v", s.w.op, err)
@@ -506,7 +509,6 @@ func (c *conn) answer(s *stream, reply *driver.Reply) error {
 		}
 	}
 	words.judge(s.w, &s.req, reply)
-	words.show(reply)
 	return nil
 }
 
