@@ -45,7 +45,7 @@ type blocking struct {
 	cancel    context.CancelFunc
 	group     sync.WaitGroup
 	counted   uint64          // the part of remade that is in the ledger
-	remade    atomic.Uint64   // connections after each client's first, and remade clients that make none
+	remade    atomic.Uint64   // connections after each client's first
 	told      sockets.Traffic // traffic up to the last call of traffic
 	timer     *time.Timer
 	idle      int64 // time for which the loop had nothing to do, in this step
@@ -342,9 +342,6 @@ func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
 		client, err := b.client(by, c)
 		done()
 		gate.tried(c, err == nil)
-		if err == nil && c.meter.Made() == 0 {
-			b.remade.Add(1)
-		}
 		if ctx.Err() == nil {
 			c.up.Store(err == nil)
 			b.give(ctx, &blockingCall{news: true, conn: c, cause: err})
@@ -525,6 +522,9 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 		b.l.unasked.Count(false)
 	}
 	if call.ends {
+		if call.conn.meter.Made() == 0 { // it makes no connections that could be counted, and is made again at once
+			b.l.rec.Reconnects++
+		}
 		call.conn.link.session.links--
 		b.l.missed(&call.conn.link, call.end)
 		b.lane.side.suspect(call.conn.endpoint)
