@@ -226,7 +226,7 @@ func (p *activePhase) shortfall(kind worker.StepKind, totals *measure.Totals) er
 	if kind != worker.Setup {
 		planned = p.c.Plan.Once(p.ph, false)
 	}
-	if short := judge.Shortfall(kind, planned, copies, totals); short != "" {
+	if short := judge.Shortfall(kind, p.c.Plan.Words(), planned, copies, totals); short != "" {
 		return &shortfallError{short}
 	}
 	return nil

@@ -110,7 +110,7 @@ func (c *Config) emptied(ctx context.Context, j job, p *plan.Plan) error {
 		if err != nil {
 			return fmt.Errorf("delete the keys of target %q: %w", ph.Target, err)
 		}
-		if short := judge.Shortfall(worker.Clear, p.Once(ph, false), copies, final.Totals); short != "" {
+		if short := judge.Shortfall(worker.Clear, p.Words(), p.Once(ph, false), copies, final.Totals); short != "" {
 			return fmt.Errorf("delete the keys of target %q: %s", ph.Target, short)
 		}
 	}

@@ -265,10 +265,10 @@ func (p *phase) judgeClocks(d *doubts) {
 func (p *phase) shortfall() (short string) {
 	c := p.counts
 	if c.Setup != nil {
-		short = Shortfall(worker.Setup, 0, p.copies(), c.Setup)
+		short = Shortfall(worker.Setup, c.plan.Words(), 0, p.copies(), c.Setup)
 	}
 	if !p.Kind.Timed() {
-		short = Shortfall(p.Kind, c.plan.Once(c.phase, false), p.copies(), c.Load)
+		short = Shortfall(p.Kind, c.plan.Words(), c.plan.Once(c.phase, false), p.copies(), c.Load)
 	}
 	return short
 }

@@ -14,7 +14,7 @@ import (
 // Shortfall says how a step that must succeed completely (setup, populate, clear) fell short. It returns "" if as many ops as planned were done on
 // each of the copies endpoints that hold a key. planned = 0 stands for the number of ops that were due, which is too low if a worker was lost. A
 // clear may miss: the key is then absent, as it should be.
-func Shortfall(kind worker.StepKind, planned int64, copies int, t *measure.Totals) string {
+func Shortfall(kind worker.StepKind, words driver.Words, planned int64, copies int, t *measure.Totals) string {
 	short := func(done, due uint64, what, ends string) string {
 		return fmt.Sprintf("%s: %s of %s %s%s%s", kind, quantity.Number(float64(done)), quantity.Number(float64(due)), what, ends, quote(errorTexts(&t.Errors)))
 	}
@@ -27,12 +27,12 @@ func Shortfall(kind worker.StepKind, planned int64, copies int, t *measure.Total
 			continue
 		}
 		begun = true
-		verb, done, due := driver.Verb(v), o.Outcomes[driver.OK], max(o.Due, uint64(planned)) // these steps have one verb
+		verb, done, due := words.Name(driver.Verb(v)), o.Outcomes[driver.OK], max(o.Due, uint64(planned)) // these steps have one verb
 		if kind == worker.Clear {
 			done += o.Outcomes[driver.Miss]
 		}
 		if done != due {
-			return short(done, due, verb.String()+" ops were done", ends(kind, o, due))
+			return short(done, due, verb+" ops were done", ends(kind, o, due))
 		}
 		if copies == 1 {
 			continue

@@ -12,13 +12,16 @@ import (
 )
 
 func TestShortfall(t *testing.T) {
-	put := func(outcomes ...driver.Outcome) *measure.Totals {
+	words := driver.NewWords(map[string]bool{"login": false})
+	login, _ := words.Verb("login")
+	did := func(v driver.Verb, outcomes ...driver.Outcome) *measure.Totals {
 		t := measure.NewTotals(origin, len(endpoints))
 		for _, o := range outcomes {
-			record(t, measure.Sample{Verb: driver.Put, Outcome: o, Cause: measure.Cause(op.Replied), Start: origin, Due: origin, End: origin})
+			record(t, measure.Sample{Verb: v, Outcome: o, Cause: measure.Cause(op.Replied), Start: origin, Due: origin, End: origin})
 		}
 		return t
 	}
+	put := func(outcomes ...driver.Outcome) *measure.Totals { return did(driver.Put, outcomes...) }
 	acked := put(driver.OK, driver.OK)
 	for range 2 {
 		acked.Ack(driver.Put, 1, ms)
@@ -28,7 +31,7 @@ func TestShortfall(t *testing.T) {
 	partly.Ack(driver.Put, 1, ms)
 	partly.Ack(driver.Put, 1, ms)
 	partly.Ack(driver.Put, 2, ms)
-	refused := put(driver.OK, driver.Error)
+	refused := did(login, driver.OK, driver.Error)
 	refused.Errors.Add([]byte("READONLY"))
 
 	begun := put(driver.OK)
@@ -64,7 +67,7 @@ func TestShortfall(t *testing.T) {
 		{name: "all ok everywhere", kind: worker.Setup, copies: 2, totals: acked, want: ""},
 		{
 			name: "an error", kind: worker.Setup, copies: 1, totals: refused,
-			want: `setup: 1 of 2 put ops were done: 1 ended in an error; "READONLY" × 1`,
+			want: `setup: 1 of 2 login ops were done: 1 ended in an error; "READONLY" × 1`,
 		},
 		{
 			name: "not everywhere", kind: worker.Setup, copies: 2, totals: partly,
@@ -91,7 +94,7 @@ func TestShortfall(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, Shortfall(tt.kind, tt.planned, tt.copies, tt.totals))
+			require.Equal(t, tt.want, Shortfall(tt.kind, words, tt.planned, tt.copies, tt.totals))
 		})
 	}
 }
