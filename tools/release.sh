@@ -8,7 +8,7 @@ for arch in amd64 arm64; do
 	out=dist/loadgen-linux-$arch
 	CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOFLAGS= go build -trimpath -buildvcs=auto -ldflags '-s -w -buildid=' -o "$out" ./cmd/loadgen
 	GOFLAGS=-trimpath go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -std -noserial -notimestamp -output "$out.cdx.json" "$out"
+	sh tools/packages.sh dist "$arch"
 done
-go run -C tools/packages . "$PWD/dist" >/dev/null # not a terminal, to whose width help texts would be wrapped
 (cd dist && sha256sum loadgen* >SHA256SUMS && sha256sum --quiet -c SHA256SUMS)
 ls -l dist
