@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/bits"
 	"strconv"
 
 	"golang.org/x/net/http2/hpack"
@@ -12,17 +13,16 @@ import (
 // appendFields appends the header block (RFC 7541) of a request, given its head in HTTP/1.1. Fields are literals outside of any table, so that the block
 // means the same on each connection.
 func appendFields(dst, head []byte, secure bool) []byte {
-	const method, http, https, path, authority = 0x02, 0x86, 0x87, 0x04, 0x01 // literals with a name of the static table; of :scheme the values, too
+	const method, path, authority = 0x02, 0x04, 0x01 // literals with a name of the static table
+	scheme := byte(0x86)                             // in that table, with its value
+	if secure {
+		scheme = 0x87
+	}
 	line, head, _ := bytes.Cut(head, []byte("\r\n"))
 	verb, line, _ := bytes.Cut(line, []byte(" "))
 	to, _, _ := bytes.Cut(line, []byte(" "))
 	dst = appendText(append(dst, method), verb)
-	if secure {
-		dst = append(dst, https)
-	} else {
-		dst = append(dst, http)
-	}
-	dst = appendText(append(dst, path), to)
+	dst = appendText(append(dst, scheme, path), to)
 	for len(head) > 0 {
 		line, head, _ = bytes.Cut(head, []byte("\r\n"))
 		name, value, _ := bytes.Cut(line, []byte(":"))
@@ -62,9 +62,13 @@ func appendText(dst, text []byte) []byte {
 type fields struct {
 	static [62][2][]byte // names and values of the static table
 
-	name, value []byte // of the last field; no name if it was none
-	coded       bool   // value is in Huffman's code
-	names, text bytes.Buffer
+	rest  []byte // of the block
+	err   error  // the first
+	name  []byte // of the last field; none if it was none
+	value []byte
+	coded bool // value is in Huffman's code
+
+	names, values bytes.Buffer // what was in that code
 }
 
 var errFields = errors.New("a header block that is no HPACK, or refers to a dynamic table, although the settings allow none")
@@ -78,106 +82,97 @@ func newFields() *fields {
 	return f
 }
 
-// next reads the field at the front of a block that is not empty, and returns the rest. The field is valid until the next call.
-func (f *fields) next(b []byte) (rest []byte, err error) {
-	bits, indexed := 4, b[0] >= 0x80
-	switch {
-	case indexed:
-		bits = 7
-	case b[0] >= 0x40:
-		bits = 6
-	case b[0] >= 0x20: // the size of the dynamic table
-		bits = 5
+// begin goes to the front of a block.
+func (f *fields) begin(block []byte) { f.rest, f.err = block, nil }
+
+// next reads another field; false if there is none, or err says why not. The field is valid until the next call.
+func (f *fields) next() bool {
+	if len(f.rest) == 0 || f.err != nil {
+		return false
 	}
+	kind := max(4, bits.Len8(f.rest[0])-1) // the bits of its number tell its kind: 7 of an indexed field, 5 of the dynamic table's size
+	i := f.number(kind)
 	f.name, f.value, f.coded = nil, nil, false
-	i, b := number(b, bits)
 	switch {
-	case bits == 5 && i == 0:
-		return b, nil
-	case i < 0 || i >= len(f.static) || bits == 5 || indexed && i == 0:
-		return nil, errFields
+	case kind == 5 && i == 0:
+		return true
+	case i >= len(f.static) || kind == 5 || kind == 7 && i == 0:
+		f.err = errFields
 	case i > 0:
 		f.name, f.value = f.static[i][0], f.static[i][1]
 	default:
-		var coded bool
-		if f.name, coded, b, err = text(b); coded {
-			f.name, err = decoded(&f.names, f.name)
-		}
+		f.text()
+		f.name = f.said(&f.names)
 	}
-	if !indexed && err == nil {
-		f.value, f.coded, b, err = text(b)
+	if kind < 7 {
+		f.text()
 	}
-	return b, err
+	return f.err == nil
 }
 
-// said returns the value of the last field.
-func (f *fields) said() ([]byte, error) {
-	if f.coded {
-		return decoded(&f.text, f.value)
+// text reads a string.
+func (f *fields) text() {
+	f.coded = len(f.rest) > 0 && f.rest[0] >= 0x80
+	n := f.number(7)
+	if n > len(f.rest) {
+		n, f.err = 0, errFields
 	}
-	return f.value, nil
+	f.value, f.rest = f.rest[:n], f.rest[n:]
+}
+
+// number reads a number below 2^28 that begins in the last bits of the first byte.
+func (f *fields) number(bits int) (n int) {
+	if len(f.rest) == 0 {
+		f.err = errFields
+		return 0
+	}
+	whole := 1<<bits - 1
+	n, f.rest = int(f.rest[0])&whole, f.rest[1:]
+	if n == whole {
+		more, size := binary.Uvarint(f.rest)
+		if size <= 0 || more > 1<<28 {
+			f.err = errFields
+			return 0
+		}
+		n, f.rest = n+int(more), f.rest[size:]
+	}
+	return n
+}
+
+// said returns the last string.
+func (f *fields) said(into *bytes.Buffer) []byte {
+	if !f.coded {
+		return f.value
+	}
+	into.Reset()
+	if _, err := hpack.HuffmanDecode(into, f.value); err != nil {
+		f.err = errFields
+	}
+	return into.Bytes()
 }
 
 // sum reads what matters of a response's head: its status, and the length of its body; -1 if it does not say.
 func (f *fields) sum(block []byte) (status, length int, err error) {
-	for length = -1; len(block) > 0; {
-		if block, err = f.next(block); err != nil {
-			return 0, 0, err
-		}
-		var into *int
+	length = -1
+	for f.begin(block); f.next(); {
 		switch string(f.name) {
 		case ":status":
-			into = &status
+			status = f.count()
 		case "content-length":
-			into = &length
-		default:
-			continue
-		}
-		value, err := f.said()
-		if err != nil {
-			return 0, 0, err
-		}
-		if *into, err = strconv.Atoi(string(value)); err != nil || *into < 0 {
-			return 0, 0, errors.New("a status or a length of the body that is no number")
+			length = f.count()
 		}
 	}
-	if status < 100 || status > 999 {
-		return 0, 0, errors.New("a head without a status from 100 on")
+	if f.err == nil && (status < 100 || status > 999) {
+		f.err = errors.New("a head without a status from 100 on")
 	}
-	return status, length, nil
+	return status, length, f.err
 }
 
-// decoded decodes a text in Huffman's code.
-func decoded(into *bytes.Buffer, code []byte) ([]byte, error) {
-	into.Reset()
-	if _, err := hpack.HuffmanDecode(into, code); err != nil {
-		return nil, errFields
+// count returns the last string as a number.
+func (f *fields) count() int {
+	n, err := strconv.ParseUint(string(f.said(&f.values)), 10, 62)
+	if err != nil && f.err == nil {
+		f.err = errors.New("a status or a length of the body that is no number")
 	}
-	return into.Bytes(), nil
-}
-
-// text reads a string, which may be in Huffman's code.
-func text(b []byte) (s []byte, coded bool, rest []byte, err error) {
-	if len(b) == 0 {
-		return nil, false, nil, errFields
-	}
-	coded = b[0] >= 0x80
-	n, b := number(b, 7)
-	if n < 0 || n > len(b) {
-		return nil, false, nil, errFields
-	}
-	return b[:n], coded, b[n:], nil
-}
-
-// number reads a number that begins in the last bits of the first byte; -1 if there is none below 2^28.
-func number(b []byte, bits int) (n int, rest []byte) {
-	whole := 1<<bits - 1
-	if n = int(b[0]) & whole; n < whole {
-		return n, b[1:]
-	}
-	more, size := binary.Uvarint(b[1:])
-	if size <= 0 || more > 1<<28 {
-		return -1, nil
-	}
-	return n + int(more), b[1+size:]
+	return int(n)
 }

@@ -54,12 +54,8 @@ func (HTTP2) IdleTimeout() time.Duration { return time.Minute }
 // NewCodec looks up the secrets.
 func (HTTP2) NewCodec(link driver.Link) (driver.Codec, error) {
 	h := &hub{link: link, worded: map[string]*client{}, newest: map[place]*conn{}, reader: newFields()}
-	for _, endpoint := range append(link.Others, link.Endpoint) {
-		if _, err := h.word(endpoint); err != nil {
-			return nil, err
-		}
-	}
-	return &conn{hub: h}, nil
+	_, err := h.word(link.Endpoint)
+	return &conn{hub: h}, err
 }
 
 // Identify sends HEAD /. The status does not matter: servers identify themselves in the Server header.

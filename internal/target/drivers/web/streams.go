@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	frameHead    = 9         // bytes of a frame before its payload
-	mostFrame    = 16 << 10  // bytes of a payload; more have to be allowed by a setting
-	streamWindow = 4 << 20   // bytes that a server may send on a stream, and
-	connWindow   = 1 << 30   // on a connection, before more is allowed: what Go's own client allows
-	usualWindow  = 1<<16 - 1 // until a setting or an update says otherwise (RFC 9113, section 6.9.2)
-	mostWindow   = math.MaxInt32
+	frameHead    = 9             // bytes of a frame before its payload
+	mostFrame    = 16 << 10      // bytes of a payload; more have to be allowed by a setting
+	streamWindow = 4 << 20       // bytes that a server may send on a stream, and
+	connWindow   = 1 << 30       // on a connection, before more is allowed: what Go's own client allows
+	usualWindow  = 1<<16 - 1     // until a setting or an update says otherwise (RFC 9113, section 6.9.2)
+	mostNumber   = math.MaxInt32 // of a stream, and bytes of a window
 	mostIdle     = 10_000        // frames in a row that carry no body and end no stream
-	mostNumber   = math.MaxInt32 // of a stream
-	leastStreams = 16            // room of a connection at its beginning
+	mostEnded    = 16            // streams that are kept after their end: what ended one reads the same again
 	mostHeld     = 256 << 20     // bytes of bodies that the connections of an event loop hold
 	keptHeld     = 1 << 20       // bytes of a buffer that is kept for further bodies
 )
@@ -32,7 +31,7 @@ const (
 type stream struct {
 	id     uint32 // the request's
 	number uint32 // the stream's; 0 until the request is sent
-	ended  bool   // nobody waits for it. It stays until its place is needed
+	ended  bool   // nobody waits for it
 	w      *wording
 
 	head   []byte // the request's header block
@@ -40,15 +39,14 @@ type stream struct {
 	sent   int    // bytes of the body that have been sent
 	window int    // bytes that may be sent for now
 
-	in      int            // bytes of frames so far
-	interim int            // responses before the response
-	status  int            // 0 until the response's head has come
-	length  int            // of the body, as the head says; -1 if it does not
-	fields  []byte         // the response's header block
-	got     int            // bytes of its body
-	credit  int            // bytes received for which the window was not opened again
-	held    []byte         // the body, if it is looked at
-	req     driver.Request // if the response is looked at
+	in     int            // bytes of its frames
+	status int            // 0 until the response's head has come
+	length int            // of the body, as the head says; -1 if it does not
+	fields []byte         // the response's header block
+	got    int            // bytes of its body
+	credit int            // bytes received for which the window was not opened again
+	held   []byte         // the body, if it is looked at and did not come in one frame
+	req    driver.Request // if the response is looked at
 }
 
 // hub is what the connections of an event loop share.
@@ -72,16 +70,15 @@ type place struct {
 type conn struct {
 	*hub
 	words   *client
-	table   []stream // by id, with linear probing; its length is a power of two
-	live    int      // streams that have not ended
-	before  uint32   // the id before the first request's
-	highest uint32   // number of the newest stream
-	open    int      // streams that the server knows
-	waiting []uint32 // ids of requests that are not sent yet, in order
-	unsent  []uint32 // ids of requests whose bodies have been sent in part
+	streams map[uint32]*stream // by id
+	ended   []*stream          // of these, the earliest first
+	before  uint32             // the id before the first request's
+	highest uint32             // number of the newest stream
+	open    int                // streams that the server knows
+	waiting []*stream          // those that are not sent yet, in order
+	unsent  []*stream          // those whose bodies have been sent in part
 
-	greeted bool
-	most    int // streams that the server allows
+	most    int // streams that the server allows; none before its settings
 	initial int // window of a new stream
 	window  int // bytes of bodies that may be sent for now
 	credit  int // bytes received for which the window was not opened again
@@ -95,7 +92,6 @@ type conn struct {
 	final  uint32 // number of the last stream that the server takes
 	leaves bool   // no more requests are sent
 	left   bool
-	last   stream // the one that has just ended
 }
 
 // Connection implements driver.Stateful.
@@ -104,7 +100,7 @@ func (c *conn) Connection(endpoint string, session int) (driver.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &conn{hub: c.hub, words: words, table: make([]stream, leastStreams), most: math.MaxInt, initial: usualWindow, window: usualWindow, final: mostNumber}
+	own := &conn{hub: c.hub, words: words, streams: map[uint32]*stream{}, initial: usualWindow, window: usualWindow, final: mostNumber}
 	at := place{endpoint, session}
 	if old := c.newest[at]; old != nil {
 		own.succeed(old)
@@ -114,59 +110,36 @@ func (c *conn) Connection(endpoint string, session int) (driver.Codec, error) {
 }
 
 // word returns the words for an endpoint.
-func (h *hub) word(endpoint string) (*client, error) {
-	if words := h.worded[endpoint]; words != nil {
-		return words, nil
+func (h *hub) word(endpoint string) (words *client, err error) {
+	if words = h.worded[endpoint]; words == nil {
+		if words, err = newClient(h.link, endpoint); err == nil {
+			h.worded[endpoint] = words
+		}
 	}
-	cfg, authorization, err := settings(h.link)
-	if err != nil {
-		return nil, err
-	}
-	words := &client{run: h.link.Run, host: host(cfg, endpoint), authorization: authorization, most: int(cfg.MaxBody), values: h.link.Values, cookies: cfg.Cookies}
-	if authorization != "" {
-		words.secrets = []string{authorization}
-	}
-	if err := words.word(h.link.Forms, h.link.Secrets); err != nil {
-		return nil, err
-	}
-	h.worded[endpoint] = words
-	return words, nil
+	return words, err
 }
 
 // succeed takes the place of an earlier connection: of one that was left, it takes over the requests that have no answer.
 func (c *conn) succeed(old *conn) {
-	for i := range old.table {
-		s := &old.table[i]
-		if s.w == nil || s.ended {
+	for _, s := range old.streams {
+		if s.ended {
 			continue
 		}
 		if c.hub.held -= len(s.held); old.left {
-			c.waiting = append(c.waiting, s.id)
+			own := c.place(s.id)
+			own.w, own.head, own.body, own.req = s.w, s.head, s.body, s.req
+			c.waiting = append(c.waiting, own)
 		}
 	}
-	slices.SortFunc(c.waiting, func(a, b uint32) int { return int(a-old.before) - int(b-old.before) })
-	for i, id := range c.waiting {
-		if i == 0 {
-			c.before = id - 1
-		}
-		s, was := c.place(id), old.find(id)
-		s.w, s.head, s.body, s.req = was.w, was.head, was.body, was.req
+	slices.SortFunc(c.waiting, func(a, b *stream) int { return int(a.id-old.before) - int(b.id-old.before) })
+	if len(c.waiting) > 0 {
+		c.before = c.waiting[0].id - 1
 	}
-}
-
-// find returns the stream of a request; nil if there is none.
-func (c *conn) find(id uint32) *stream {
-	for i := range c.table {
-		if s := &c.table[int(id+uint32(i))&(len(c.table)-1)]; s.id == id && s.w != nil {
-			return s
-		}
-	}
-	return nil
 }
 
 // stream returns the stream with a number; nil if there is none.
 func (c *conn) stream(number uint32) *stream {
-	if s := c.find(c.before + (number+1)/2); s != nil && s.number == number {
+	if s := c.streams[c.before+(number+1)/2]; s != nil && s.number == number {
 		return s
 	}
 	return nil
@@ -174,60 +147,46 @@ func (c *conn) stream(number uint32) *stream {
 
 // place makes room for the stream of a request.
 func (c *conn) place(id uint32) *stream {
-	if 2*c.live >= len(c.table) {
-		old := c.table
-		c.table = make([]stream, 2*len(old))
-		for i := range old {
-			if !old[i].ended && old[i].w != nil {
-				*c.free(old[i].id) = old[i]
-			}
-		}
-	}
-	s := c.free(id)
+	s := c.streams[id]
 	switch {
-	case s.w == nil || s.ended:
-		c.live++
-	case s.number > 0: // in place of a request with the same id
+	case s != nil && s.number > 0: // the same request, which must be the same bytes
 		c.open--
+	case s == nil && len(c.ended) > mostEnded:
+		s = c.ended[0]
+		c.ended = slices.Delete(c.ended, 0, 1)
+		delete(c.streams, s.id)
+	case s == nil:
+		s = new(stream)
 	}
 	*s = stream{id: id, length: -1, head: s.head[:0], body: s.body[:0], fields: s.fields[:0], held: s.held[:0]}
+	c.streams[id] = s
 	return s
 }
 
-// free returns the place of a request that is there, or one that is free.
-func (c *conn) free(id uint32) *stream {
-	if s := c.find(id); s != nil {
-		return s
-	}
-	for i := 0; ; i++ {
-		if s := &c.table[int(id+uint32(i))&(len(c.table)-1)]; s.w == nil || s.ended {
-			return s
-		}
-	}
+// appendFrame appends a frame.
+func appendFrame(dst []byte, kind http2.FrameType, flags http2.Flags, number uint32, payload []byte) []byte {
+	size := len(payload)
+	dst = append(dst, byte(size>>16), byte(size>>8), byte(size), byte(kind), byte(flags))
+	return append(binary.BigEndian.AppendUint32(dst, number), payload...)
 }
 
-// appendFrame appends the head of a frame.
-func appendFrame(dst []byte, size int, kind http2.FrameType, flags http2.Flags, number uint32) []byte {
-	dst = append(dst, byte(size>>16), byte(size>>8), byte(size), byte(kind), byte(flags))
-	return binary.BigEndian.AppendUint32(dst, number)
+// appendValue appends a frame whose payload is a number.
+func appendValue(dst []byte, kind http2.FrameType, number uint32, value int) []byte {
+	var payload [4]byte
+	binary.BigEndian.PutUint32(payload[:], uint32(value))
+	return appendFrame(dst, kind, 0, number, payload[:])
 }
 
 // Greet implements driver.Codec.
 func (*conn) Greet(dst []byte) ([]byte, int) {
-	dst = append(dst, http2.ClientPreface...)
-	settings := [...]http2.Setting{
+	var settings []byte
+	for _, s := range [...]http2.Setting{
 		{ID: http2.SettingHeaderTableSize}, {ID: http2.SettingEnablePush}, {ID: http2.SettingInitialWindowSize, Val: streamWindow}, {ID: http2.SettingMaxHeaderListSize, Val: mostHead},
+	} {
+		settings = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(settings, uint16(s.ID)), s.Val)
 	}
-	dst = appendFrame(dst, 6*len(settings), http2.FrameSettings, 0, 0)
-	for _, s := range settings {
-		dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, uint16(s.ID)), s.Val)
-	}
-	return appendUpdate(dst, 0, connWindow-usualWindow), 1
-}
-
-// appendUpdate appends a frame that opens a window.
-func appendUpdate(dst []byte, number uint32, by int) []byte {
-	return binary.BigEndian.AppendUint32(appendFrame(dst, 4, http2.FrameWindowUpdate, 0, number), uint32(by))
+	dst = appendFrame(append(dst, http2.ClientPreface...), http2.FrameSettings, 0, 0, settings)
+	return appendValue(dst, http2.FrameWindowUpdate, 0, connWindow-usualWindow), 1
 }
 
 // ParseGreeting implements driver.Codec: a server's first frame is its settings.
@@ -239,20 +198,20 @@ func (c *conn) ParseGreeting(b []byte, _ int) (n int, err error) {
 	case strings.HasPrefix(other, string(b)), strings.HasPrefix(alert, string(b)):
 		return 0, nil
 	}
-	f, err := next(b)
+	f, err := c.next(b)
 	switch {
 	case err != nil || f.size == 0:
 		return 0, err
 	case f.kind != http2.FrameSettings || f.flags.Has(http2.FlagSettingsAck):
 		return 0, fmt.Errorf("not HTTP/2: it begins with %v, not SETTINGS", f.kind)
 	}
-	c.greeted = true
+	c.most = math.MaxInt
 	return f.size, c.settle(&f)
 }
 
 // AppendRequest implements driver.Codec. What the server cannot take yet is owed.
 func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
-	if c.live == 0 && c.highest == 0 {
+	if len(c.streams) == 0 {
 		c.before = req.ID - 1
 	}
 	s := c.place(req.ID)
@@ -268,7 +227,7 @@ func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
 	s.head, s.body = appendFields(s.head, head, c.link.TLS), append(append(s.body, body...), rest...)
 	c.idle = 0
 	before := len(dst)
-	if c.waiting = append(c.waiting, req.ID); len(c.waiting) == 1 {
+	if c.waiting = append(c.waiting, s); len(c.waiting) == 1 {
 		dst = c.begin(dst)
 	}
 	req.Owed = max(0, len(s.head)+len(s.body)+frameHead-(len(dst)-before))
@@ -277,19 +236,19 @@ func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
 
 // begin appends the requests that wait, as far as the server takes them now.
 func (c *conn) begin(dst []byte) []byte {
-	for c.greeted && len(c.waiting) > 0 && c.open < c.most {
-		s := c.find(c.waiting[0])
+	for len(c.waiting) > 0 && c.open < c.most {
+		s := c.waiting[0]
 		n := s.id - c.before
 		if c.leaves = c.leaves || n > mostNumber/2; c.leaves {
-			return dst
+			break
 		}
-		c.waiting = c.waiting[:copy(c.waiting, c.waiting[1:])]
+		c.waiting = slices.Delete(c.waiting, 0, 1)
 		s.number, s.window = 2*n-1, c.initial
 		c.highest = s.number
 		c.open++
 		dst = appendBlock(dst, s)
 		if dst = c.more(dst, s); s.sent < len(s.body) {
-			c.unsent = append(c.unsent, s.id)
+			c.unsent = append(c.unsent, s)
 		}
 	}
 	return dst
@@ -301,15 +260,12 @@ func appendBlock(dst []byte, s *stream) []byte {
 	if len(s.body) == 0 {
 		flags = http2.FlagHeadersEndStream
 	}
-	for rest := s.head; kind == http2.FrameHeaders || len(rest) > 0; kind, flags = http2.FrameContinuation, 0 {
-		n := min(len(rest), mostFrame)
-		if n == len(rest) {
-			flags |= http2.FlagHeadersEndHeaders
-		}
-		dst = append(appendFrame(dst, n, kind, flags, s.number), rest[:n]...)
-		rest = rest[n:]
+	rest := s.head
+	for ; len(rest) > mostFrame; rest = rest[mostFrame:] {
+		dst = appendFrame(dst, kind, flags, s.number, rest[:mostFrame])
+		kind, flags = http2.FrameContinuation, 0
 	}
-	return dst
+	return appendFrame(dst, kind, flags|http2.FlagHeadersEndHeaders, s.number, rest)
 }
 
 // more appends what the windows allow of a request's body.
@@ -319,12 +275,11 @@ func (c *conn) more(dst []byte, s *stream) []byte {
 		if n <= 0 {
 			break
 		}
-		flags := http2.Flags(0)
-		if s.sent+n == len(s.body) {
+		piece, flags := s.body[s.sent:s.sent+n], http2.Flags(0)
+		if s.sent += n; s.sent == len(s.body) {
 			flags = http2.FlagDataEndStream
 		}
-		dst = append(appendFrame(dst, n, http2.FrameData, flags, s.number), s.body[s.sent:s.sent+n]...)
-		s.sent += n
+		dst = appendFrame(dst, http2.FrameData, flags, s.number, piece)
 		s.window -= n
 		c.window -= n
 	}
@@ -334,12 +289,9 @@ func (c *conn) more(dst []byte, s *stream) []byte {
 // AppendOwed implements driver.Owing.
 func (c *conn) AppendOwed(dst []byte) []byte {
 	dst, c.owed = append(dst, c.owed...), c.owed[:0]
-	c.unsent = slices.DeleteFunc(c.unsent, func(id uint32) bool {
-		s := c.find(id)
-		if s != nil && !s.ended {
-			dst = c.more(dst, s)
-		}
-		return s == nil || s.ended || s.sent == len(s.body)
+	c.unsent = slices.DeleteFunc(c.unsent, func(s *stream) bool {
+		dst = c.more(dst, s)
+		return s.sent == len(s.body)
 	})
 	return c.begin(dst)
 }
@@ -349,8 +301,8 @@ func (c *conn) Left() bool {
 	if !c.leaves {
 		return false
 	}
-	for i := range c.table {
-		if s := &c.table[i]; s.w != nil && !s.ended && s.number > 0 && s.number <= c.final {
+	for _, s := range c.streams {
+		if !s.ended && s.number > 0 && s.number <= c.final {
 			return false
 		}
 	}
@@ -364,11 +316,11 @@ type frame struct {
 	kind    http2.FrameType
 	flags   http2.Flags
 	number  uint32
-	payload []byte
+	payload []byte // without padding and priority
 }
 
-// next reads the frame that b begins with.
-func next(b []byte) (f frame, err error) {
+// next reads the frame that b begins with, and refuses one of the wrong size or of a stream that cannot be.
+func (c *conn) next(b []byte) (f frame, err error) {
 	if len(b) < frameHead {
 		return f, nil
 	}
@@ -379,34 +331,42 @@ func next(b []byte) (f frame, err error) {
 	if len(b) < frameHead+n {
 		return f, nil
 	}
-	number := binary.BigEndian.Uint32(b[5:]) & math.MaxInt32
-	return frame{frameHead + n, http2.FrameType(b[3]), http2.Flags(b[4]), number, b[frameHead : frameHead+n]}, nil
+	f = frame{frameHead + n, http2.FrameType(b[3]), http2.Flags(b[4]), binary.BigEndian.Uint32(b[5:]) & mostNumber, b[frameHead : frameHead+n]}
+	begin, pad, odd := 0, 0, f.number%2 == 0 || f.number > c.highest
+	switch f.kind {
+	case http2.FrameHeaders, http2.FrameData:
+		if f.flags.Has(http2.FlagDataPadded) && n > 0 {
+			begin, pad = 1, int(f.payload[0])
+		}
+		if f.kind == http2.FrameHeaders && f.flags.Has(http2.FlagHeadersPriority) {
+			begin += 5
+		}
+	case http2.FrameRSTStream:
+		odd = odd || n != 4
+	case http2.FrameWindowUpdate:
+		odd = f.number > 0 && odd || n != 4
+	case http2.FrameSettings:
+		odd = n%6 != 0
+	case http2.FramePing:
+		odd = n != 8
+	case http2.FrameGoAway:
+		odd = n < 8
+	default:
+		odd = odd && f.kind == http2.FrameContinuation
+	}
+	switch {
+	case odd:
+		return frame{}, fmt.Errorf("%v of %d bytes, of stream %d", f.kind, n, f.number)
+	case begin+pad > n:
+		return frame{}, fmt.Errorf("%v with more padding than payload", f.kind)
+	}
+	f.payload = f.payload[begin : n-pad]
+	return f, nil
 }
 
-// content returns the payload of a frame of a stream without padding and priority.
-func (f *frame) content() ([]byte, error) {
-	p, pad := f.payload, 0
-	if f.kind != http2.FrameContinuation && f.flags.Has(http2.FlagDataPadded) && len(p) > 0 {
-		pad, p = int(p[0]), p[1:]
-	}
-	if f.kind == http2.FrameHeaders && f.flags.Has(http2.FlagHeadersPriority) {
-		pad += 5
-	}
-	if pad > len(p) {
-		return nil, fmt.Errorf("%v with more padding than payload", f.kind)
-	}
-	if f.kind == http2.FrameHeaders && f.flags.Has(http2.FlagHeadersPriority) {
-		p, pad = p[5:], pad-5
-	}
-	return p[:len(p)-pad], nil
-}
-
-// of returns an error unless the frame has that many bytes and, if it is one of a stream, the stream was opened.
-func (c *conn) of(f *frame, size int) error {
-	if len(f.payload) != size || f.number > c.highest || f.number > 0 && f.number%2 == 0 {
-		return fmt.Errorf("%v of %d bytes, of stream %d", f.kind, len(f.payload), f.number)
-	}
-	return nil
+// whole reports whether a frame has all of a stream's body.
+func (f *frame) whole(s *stream) bool {
+	return f.kind == http2.FrameData && f.flags.Has(http2.FlagDataEndStream) && s.got == len(f.payload)
 }
 
 // concludes reports whether a frame ends a stream, or exceeds what its body may have.
@@ -426,7 +386,7 @@ func (c *conn) concludes(f *frame, s *stream) bool {
 
 // Tag implements driver.Tagged. A frame that ends no stream has the id 0, as no request has.
 func (c *conn) Tag(b []byte) (id uint32, ok bool) {
-	f, err := next(b)
+	f, err := c.next(b)
 	if err != nil || f.size == 0 {
 		return 0, err != nil
 	}
@@ -439,7 +399,7 @@ func (c *conn) Tag(b []byte) (id uint32, ok bool) {
 // Parse implements driver.Codec.
 func (c *conn) Parse(b []byte, _ driver.Verb, reply *driver.Reply) (n int, err error) {
 	*reply = driver.Reply{}
-	f, err := next(b)
+	f, err := c.next(b)
 	if err != nil || f.size == 0 {
 		return 0, err
 	}
@@ -447,32 +407,36 @@ func (c *conn) Parse(b []byte, _ driver.Verb, reply *driver.Reply) (n int, err e
 	if s == nil || !c.concludes(&f, s) {
 		return 0, fmt.Errorf("%v of stream %d, which ends no response", f.kind, f.number)
 	}
-	t := &c.last
-	*t = *s
-	if err := c.take(t, &f); err != nil {
-		return 0, err
+	again := s.ended
+	if !again {
+		if err := c.take(s, &f); err != nil {
+			return 0, err
+		}
 	}
-	reply.Aside, reply.Code = s.in, uint16(t.status)
+	reply.Aside, reply.Code = s.in-f.size, uint16(s.status)
 	switch {
-	case !t.w.leads(&t.req): // it was sent escaped
-		c.words.refuse(reply, noPath, t.w.op, t.w.path)
+	case !s.w.leads(&s.req): // it was sent escaped
+		c.words.refuse(reply, noPath, s.w.op, s.w.path)
 	case f.kind == http2.FrameRSTStream:
 		c.words.refuse(reply, "the server has reset the stream: %v", http2.ErrCode(binary.BigEndian.Uint32(f.payload)))
-	case t.got > c.words.most:
+	case s.got > c.words.most:
 		c.words.refuse(reply, "%v", c.words.ended(nil))
-	case t.w.holds > 0 && t.got > t.w.holds:
+	case s.w.holds > 0 && s.got > s.w.holds:
 		c.words.refuse(reply, "%v", errTooLong)
-	case t.status == 0:
+	case s.status == 0:
 		return 0, errors.New("a stream that ends without a response")
-	case t.length >= 0 && t.got != t.length && t.status != 204 && t.status != 304 && t.w.method != "HEAD" && !t.w.whole:
-		c.words.refuse(reply, "a body of %d bytes, of which %d came", t.length, t.got)
+	case s.length >= 0 && s.got != s.length && s.status != 204 && s.status != 304 && s.w.method != "HEAD" && !s.w.whole:
+		c.words.refuse(reply, "a body of %d bytes, of which %d came", s.length, s.got)
 	default:
-		err = c.answer(t, reply)
+		if c.words.value = s.held; f.whole(s) {
+			c.words.value = f.payload
+		}
+		err = c.answer(s, reply)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if !s.ended {
+	if !again {
 		c.end(s, &f)
 	}
 	return f.size, nil
@@ -484,22 +448,16 @@ func (c *conn) answer(s *stream, reply *driver.Reply) error {
 	head.Reset()
 	head.SetStatusCode(s.status)
 	looks := s.w.keeps || s.w.outcome(s.status) == driver.Error
-	for b := s.fields; len(b) > 0 && looks; {
-		rest, err := c.reader.next(b)
-		if err != nil {
-			return err
-		}
-		value, err := c.reader.said()
-		if err != nil {
-			return err
-		}
-		if b = rest; len(c.reader.name) > 0 && c.reader.name[0] != ':' {
-			head.AddBytesKV(c.reader.name, value)
+	for c.reader.begin(s.fields); looks && c.reader.next(); {
+		if name := c.reader.name; len(name) > 0 && name[0] != ':' {
+			head.AddBytesKV(name, c.reader.said(&c.reader.values))
 		}
 	}
+	if c.reader.err != nil {
+		return c.reader.err
+	}
 	words := c.words
-	words.value, words.found = s.held, driver.Findings{Bag: words.found.Bag[:0]}
-	if s.w.keeps {
+	if words.found = (driver.Findings{Bag: words.found.Bag[:0]}); s.w.keeps {
 		reply.Found = &words.found
 	}
 	if words.cookies {
@@ -515,74 +473,87 @@ func (c *conn) answer(s *stream, reply *driver.Reply) error {
 // end notes that a frame has ended a stream.
 func (c *conn) end(s *stream, f *frame) {
 	s.ended = true
-	c.live--
+	c.ended = append(c.ended, s)
 	c.open--
-	c.idle, c.blockOf, c.ends = 0, 0, false
-	c.hub.held -= len(s.held)
-	if own := c.last.held; len(s.held) > 0 { // not a part of the frame
-		s.held = own[:len(s.held)]
-	}
-	if s.fields = c.last.fields[:len(s.fields)]; cap(s.held) > keptHeld {
+	c.idle = 0
+	if c.hub.held -= len(s.held); cap(s.held) > keptHeld {
 		s.held = nil
 	}
-	whole := f.kind == http2.FrameRSTStream
-	if f.kind == http2.FrameData {
-		c.received(len(f.payload))
+	if s.sent < len(s.body) {
+		c.unsent = slices.DeleteFunc(c.unsent, func(other *stream) bool { return other == s })
 	}
-	if !whole && (s.sent < len(s.body) || c.last.got > c.words.most) { // nobody wants the rest
-		c.owed = binary.BigEndian.AppendUint32(appendFrame(c.owed, 4, http2.FrameRSTStream, 0, s.number), uint32(http2.ErrCodeCancel))
-	}
-}
-
-// received opens the connection's window again for bytes that need no memory any more.
-func (c *conn) received(n int) {
-	if c.credit += n; c.credit >= connWindow/2 {
-		c.owed, c.credit = appendUpdate(c.owed, 0, c.credit), 0
+	if f.kind != http2.FrameRSTStream && (s.sent < len(s.body) || s.got > c.words.most) { // nobody wants the rest
+		c.owed = appendValue(c.owed, http2.FrameRSTStream, s.number, int(http2.ErrCodeCancel))
 	}
 }
 
-// take adds what a frame holds to a stream.
+// received opens a window of so many bytes again, of the connection or a stream, for a frame whose bytes need no memory any more.
+func (c *conn) received(f *frame, credit *int, number uint32, window int) {
+	if *credit += f.size - frameHead; *credit >= window/2 {
+		c.owed, *credit = appendValue(c.owed, http2.FrameWindowUpdate, number, *credit), 0
+	}
+}
+
+// take adds to a stream what a frame of it holds. Nobody wants what comes for one that has ended.
 func (c *conn) take(s *stream, f *frame) error {
-	p, err := f.content()
-	switch {
-	case err != nil:
+	lives := s != nil && !s.ended
+	if lives {
+		s.in += f.size
+	}
+	switch f.kind {
+	case http2.FrameRSTStream:
+		return nil
+	case http2.FrameData:
+		if c.received(f, &c.credit, 0, connWindow); lives {
+			return c.hold(s, f)
+		}
+		return nil
+	case http2.FrameHeaders:
+		c.block, c.blockOf, c.ends = c.block[:0], f.number, f.flags.Has(http2.FlagHeadersEndStream)
+	case http2.FrameContinuation:
+		if c.blockOf == 0 {
+			return errors.New("CONTINUATION of no header block")
+		}
+	}
+	if c.block = append(c.block, f.payload...); len(c.block) > mostHead {
+		return fmt.Errorf("a response with a head of more than %v", driver.Size(mostHead))
+	}
+	if !f.flags.Has(http2.FlagHeadersEndHeaders) {
+		return nil
+	}
+	if c.blockOf = 0; !lives || s.status > 0 { // trailers
+		return nil
+	}
+	status, length, err := c.reader.sum(c.block)
+	if err != nil || status < 200 { // an interim response
 		return err
-	case f.kind == http2.FrameRSTStream:
-		return c.of(f, 4)
-	case f.kind == http2.FrameData && s.status == 0:
+	}
+	s.status, s.length, s.fields = status, length, append(s.fields[:0], c.block...)
+	return nil
+}
+
+// hold adds what a frame has of a body.
+func (c *conn) hold(s *stream, f *frame) error {
+	if s.status == 0 {
 		return errors.New("DATA before HEADERS")
-	case f.kind == http2.FrameData:
-		switch s.got += len(p); {
-		case s.got > s.w.holds:
-		case len(s.held) == 0 && f.flags.Has(http2.FlagDataEndStream):
-			s.held = p
-		default:
-			s.held = append(s.held, p...)
-		}
-		return nil
-	case s.status > 0: // trailers
-		return nil
-	case f.kind == http2.FrameContinuation:
-		c.block = append(c.block, p...)
-		p = c.block
 	}
-	status, length, err := c.reader.sum(p)
-	if err != nil {
-		return err
+	if len(f.payload) > 0 {
+		c.idle = 0
 	}
-	if status < 200 {
-		if s.interim++; s.interim > interim {
-			return fmt.Errorf("more than %d interim responses", interim)
-		}
+	c.received(f, &s.credit, s.number, streamWindow)
+	if s.got += len(f.payload); s.got > s.w.holds || f.whole(s) {
 		return nil
 	}
-	s.status, s.length, s.fields = status, length, append(s.fields[:0], p...)
+	s.held = append(s.held, f.payload...)
+	if c.hub.held += len(f.payload); c.hub.held > mostHeld {
+		return fmt.Errorf("the bodies that are looked at take more than %v: use fewer sessions, or a lower max_body", driver.Size(mostHeld))
+	}
 	return nil
 }
 
 // Aside implements driver.Aside.
 func (c *conn) Aside(b []byte) (n int, err error) {
-	f, err := next(b)
+	f, err := c.next(b)
 	if err != nil || f.size == 0 {
 		return 0, err
 	}
@@ -594,12 +565,12 @@ func (c *conn) Aside(b []byte) (n int, err error) {
 	}
 	switch f.kind {
 	case http2.FrameData, http2.FrameHeaders, http2.FrameContinuation, http2.FrameRSTStream:
-		err = c.partly(&f)
+		err = c.take(c.stream(f.number), &f)
 	case http2.FrameSettings:
 		err = c.settle(&f)
 	case http2.FramePing:
-		if err = c.of(&f, 8); !f.flags.Has(http2.FlagPingAck) {
-			c.owed = append(appendFrame(c.owed, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
+		if !f.flags.Has(http2.FlagPingAck) {
+			c.owed = appendFrame(c.owed, http2.FramePing, http2.FlagPingAck, 0, f.payload)
 		}
 	case http2.FrameGoAway:
 		err = c.leave(&f)
@@ -614,87 +585,33 @@ func (c *conn) Aside(b []byte) (n int, err error) {
 	return f.size, nil
 }
 
-// partly takes a frame of a stream that does not end there, or of one that has ended, of which nobody wants the rest.
-func (c *conn) partly(f *frame) error {
-	if f.number == 0 {
-		return fmt.Errorf("%v of no stream", f.kind)
-	}
-	if err := c.of(f, len(f.payload)); err != nil {
-		return err
-	}
-	s := c.stream(f.number)
-	closed := s == nil || s.ended
-	if !closed {
-		s.in += f.size
-	}
-	switch {
-	case f.kind == http2.FrameHeaders && !f.flags.Has(http2.FlagHeadersEndHeaders):
-		p, err := f.content()
-		c.block, c.blockOf, c.ends = append(c.block[:0], p...), f.number, f.flags.Has(http2.FlagHeadersEndStream)
-		return err
-	case f.kind == http2.FrameContinuation && c.blockOf == 0:
-		return errors.New("CONTINUATION of no header block")
-	case f.kind == http2.FrameContinuation && len(c.block)+len(f.payload) > mostHead:
-		return fmt.Errorf("a response with a head of more than %v", driver.Size(mostHead))
-	case f.kind == http2.FrameContinuation && !f.flags.Has(http2.FlagContinuationEndHeaders):
-		c.block = append(c.block, f.payload...)
-		return nil
-	}
-	c.blockOf = 0
-	if f.kind == http2.FrameData {
-		c.received(len(f.payload))
-	}
-	if closed {
-		return nil
-	}
-	if f.kind == http2.FrameData {
-		if len(f.payload) > 0 {
-			c.idle = 0
-		}
-		if s.credit += len(f.payload); s.credit >= streamWindow/2 {
-			c.owed, s.credit = appendUpdate(c.owed, s.number, s.credit), 0
-		}
-	}
-	before := len(s.held)
-	err := c.take(s, f)
-	if c.hub.held += len(s.held) - before; c.hub.held > mostHeld && err == nil {
-		err = fmt.Errorf("the bodies that are looked at take more than %v: use fewer sessions, or a lower max_body", driver.Size(mostHeld))
-	}
-	return err
-}
-
 // settle takes the server's settings.
 func (c *conn) settle(f *frame) error {
 	if f.flags.Has(http2.FlagSettingsAck) {
-		return c.of(f, 0)
+		return nil
 	}
 	for p := f.payload; len(p) > 0; p = p[6:] {
-		if len(p) < 6 {
-			return fmt.Errorf("SETTINGS of %d bytes", len(f.payload))
+		is := http2.Setting{ID: http2.SettingID(binary.BigEndian.Uint16(p)), Val: binary.BigEndian.Uint32(p[2:])}
+		if err := is.Valid(); err != nil {
+			return fmt.Errorf("SETTINGS with %v", is)
 		}
-		value := int(binary.BigEndian.Uint32(p[2:]))
-		switch id := http2.SettingID(binary.BigEndian.Uint16(p)); {
-		case id == http2.SettingInitialWindowSize && value > mostWindow, id == http2.SettingMaxFrameSize && (value < mostFrame || value >= 1<<24):
-			return fmt.Errorf("SETTINGS with %v = %d", id, value)
-		case id == http2.SettingInitialWindowSize:
-			for i := range c.table {
-				c.table[i].window += value - c.initial
+		switch is.ID {
+		case http2.SettingInitialWindowSize:
+			for _, s := range c.streams {
+				s.window += int(is.Val) - c.initial
 			}
-			c.initial = value
-		case id == http2.SettingMaxConcurrentStreams:
-			c.most = value
+			c.initial = int(is.Val)
+		case http2.SettingMaxConcurrentStreams:
+			c.most = int(is.Val)
 		}
 	}
-	c.owed = appendFrame(c.owed, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	c.owed = appendFrame(c.owed, http2.FrameSettings, http2.FlagSettingsAck, 0, nil)
 	return nil
 }
 
 // update opens a window for the bodies of requests.
 func (c *conn) update(f *frame) error {
-	if err := c.of(f, 4); err != nil {
-		return err
-	}
-	window, by := &c.window, int(binary.BigEndian.Uint32(f.payload)&math.MaxInt32)
+	window, by := &c.window, int(binary.BigEndian.Uint32(f.payload)&mostNumber)
 	if f.number > 0 {
 		s := c.stream(f.number)
 		if s == nil || s.ended {
@@ -702,7 +619,7 @@ func (c *conn) update(f *frame) error {
 		}
 		window = &s.window
 	}
-	if *window += by; by == 0 || *window > mostWindow {
+	if *window += by; by == 0 || *window > mostNumber {
 		return fmt.Errorf("WINDOW_UPDATE by %d to %d", by, *window)
 	}
 	if len(c.unsent) > 0 {
@@ -713,10 +630,7 @@ func (c *conn) update(f *frame) error {
 
 // leave takes GOAWAY: the server takes no streams beyond the last.
 func (c *conn) leave(f *frame) error {
-	if len(f.payload) < 8 {
-		return fmt.Errorf("GOAWAY of %d bytes", len(f.payload))
-	}
-	last, code := binary.BigEndian.Uint32(f.payload)&math.MaxInt32, http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:]))
+	last, code := binary.BigEndian.Uint32(f.payload)&mostNumber, http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:]))
 	if code != http2.ErrCodeNo || last == 0 && c.highest > 0 {
 		return fmt.Errorf("the server ends the connection after stream %d: GOAWAY, %v %.100q", last, code, f.payload[8:])
 	}

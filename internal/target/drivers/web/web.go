@@ -99,21 +99,27 @@ func (vocabulary) Outcomes(v driver.Verb) []driver.Outcome {
 
 // Dial connects, and looks up the secret.
 func (Driver) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
+	c, err := newClient(link, link.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.connect(ctx)
+}
+
+// newClient returns a client of an endpoint, without a connection yet.
+func newClient(link driver.Link, endpoint string) (*client, error) {
 	cfg, authorization, err := settings(link)
 	if err != nil {
 		return nil, err
 	}
-	c := &client{dial: link.Dial, run: link.Run, host: host(cfg, link.Endpoint), authorization: authorization, most: int(cfg.MaxBody), values: link.Values, room: link.Room, cookies: cfg.Cookies}
+	c := &client{dial: link.Dial, run: link.Run, host: host(cfg, endpoint), authorization: authorization, most: int(cfg.MaxBody), values: link.Values, room: link.Room, cookies: cfg.Cookies}
 	if c.origin = "http://" + strings.ToLower(c.host); link.TLS {
 		c.origin = "https://" + strings.ToLower(c.host)
 	}
 	if authorization != "" {
 		c.secrets = []string{authorization}
 	}
-	if err := c.word(link.Forms, link.Secrets); err != nil {
-		return nil, err
-	}
-	return c, c.connect(ctx)
+	return c, c.word(link.Forms, link.Secrets)
 }
 
 // settings returns a link's config, and the secret that it names; "" if it names none.
