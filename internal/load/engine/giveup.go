@@ -81,7 +81,6 @@ func (w *wire) pursue(c *wireConn, now int64) int64 {
 // leave has the servers end what they still do, at the end of a phase, and counts the connections for which they do not. What they answer now is of no
 // op any more.
 func (l *loop) leave() {
-	l.rec, l.abandoned = l.fresh(), 0
 	for now := l.last; ; now = l.clock.now() {
 		l.abandoned = 0
 		for _, la := range l.lanes {
@@ -94,7 +93,6 @@ func (l *loop) leave() {
 		}
 		l.tr.wait(time.Millisecond)
 	}
-	l.rec = nil
 }
 
 // leave asks for the connections on which requests are owed, and returns how many there are.

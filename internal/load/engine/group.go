@@ -210,6 +210,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
 		said: said{prefix: keyPrefix(g.plan.Dataset(g.phase.Dataset).Keys.Format)},
 	}
+	l.rec = l.fresh()
 	for range share(g.sessions, index, g.parts) {
 		l.sessions = append(l.sessions, &session{index: len(l.sessions)})
 	}
@@ -345,7 +346,8 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 // begin readies a loop for its step to start.
 func (l *loop) begin(at int64, parts chan<- part) {
 	l.origin, l.parts, l.noPort = at, parts, 0
-	l.rec = measure.NewTotals(at, len(l.reqNow)/driver.NumVerbs)
+	l.rec.Reset()
+	l.rec.Origin = at
 	l.links()
 	l.churn.counts.Before = l.churn.counts.Opened
 	clear(l.reqBefore)

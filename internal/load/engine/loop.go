@@ -138,8 +138,8 @@ type loop struct {
 	loading int // those of them that load from the source of a cache
 
 	said      said
-	sampling  *sampling // nil if the step's ops are not sampled
-	rec       *measure.Totals
+	sampling  *sampling       // nil if the step's ops are not sampled
+	rec       *measure.Totals // between steps: of what is of none
 	spare     chan *measure.Totals
 	parts     chan<- part
 	opsBefore [driver.NumVerbs]int64

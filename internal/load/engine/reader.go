@@ -117,13 +117,13 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		}
 	}
 	for alone := c.queue.len() == c.unwritten(); len(b) > 0; {
-		misplaced := w.l.misplaced()
+		misplaced := w.l.rec.Misplaced
 		n, whole, err := w.take(c, b, now)
 		b = b[n:]
 		if err != nil && errors.Is(err, driver.ErrUnasked) {
 			w.l.unasked.Count(alone)
 		}
-		if err == nil && w.l.misplaced() != misplaced {
+		if err == nil && w.l.rec.Misplaced != misplaced {
 			err = errMisled
 		}
 		if err == nil && !whole && len(b) > mostMoved {
@@ -134,14 +134,6 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 		}
 	}
 	return b, nil
-}
-
-// misplaced returns how many replies held another key's value, in this interval; 0 outside of a step, when servers may say something, too.
-func (l *loop) misplaced() uint64 {
-	if l.rec == nil {
-		return 0
-	}
-	return l.rec.Misplaced
 }
 
 // resume continues the scan of a long reply, if the codec can go on where it stopped. It reports whether the reply may be complete.

@@ -57,7 +57,7 @@ func (l *loop) finish(now int64) {
 		use.productive = t.own(now - l.entered)
 	}
 	l.parts <- part{loop: l.index, upTo: now, totals: l.rec, drawn: l.sampling.drawn(), final: true, use: use}
-	l.rec = nil
+	l.rec = l.fresh()
 }
 
 // turn returns the mean time that an op held a slot of the session, including the think time after it.

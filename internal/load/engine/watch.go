@@ -34,13 +34,11 @@ func (e *Engine) watch(g *group, totals *measure.Totals) {
 		e.clock.sleep(watchStep)
 	}
 	for _, w := range wires {
-		w.l.rec = w.l.fresh() // what is counted there is of no step
 		for _, c := range w.conns {
 			if c.state == isUp && c.queue.len() == 0 {
 				w.read(c, false)
 			}
 		}
-		w.l.rec = nil
 	}
 	for _, b := range clients {
 		for _, c := range b.conns {
