@@ -91,45 +91,30 @@ func (s *streams) said(t testing.TB) (list []string) {
 	}
 }
 
-func block(fields ...string) []byte {
+func block(fields ...string) string {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
 	e.SetMaxDynamicTableSize(0)
 	for i := 0; i < len(fields); i += 2 {
 		_ = e.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a buffer takes all
 	}
-	return b.Bytes()
+	return b.String()
 }
+
+// send has the server send a frame.
+func (s *streams) send(kind http2.FrameType, flags http2.Flags, number uint32, payload string) {
+	_ = s.framer.WriteRawFrame(kind, flags, number, []byte(payload)) // a buffer takes all
+}
+
+const (
+	ends  = http2.FlagDataEndStream
+	whole = http2.FlagHeadersEndHeaders
+)
 
 // answer has the server answer a stream.
 func (s *streams) answer(number uint32, body string, fields ...string) {
-	_ = s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: number, BlockFragment: block(append([]string{":status", "200"}, fields...)...), EndHeaders: true})
-	_ = s.framer.WriteData(number, true, []byte(body))
-}
-
-// TestFramesOfNginx reads what nginx has sent.
-func TestFramesOfNginx(t *testing.T) {
-	text, err := os.ReadFile("testdata/nginx-h2.txt")
-	require.NoError(t, err)
-	s := newStreams(t, &Config{MaxBody: 1000})
-	s.get(1, 2)
-	for line := range strings.Lines(string(text)) {
-		if line[0] != '#' {
-			frame, err := hex.DecodeString(strings.NewReplacer(" ", "", "|", "", "\n", "").Replace(line))
-			require.NoError(t, err)
-			for _, c := range frame { // byte by byte
-				s.says.WriteByte(c)
-				s.hear()
-			}
-		}
-	}
-	require.NoError(t, s.err)
-	for id := range uint32(2) {
-		require.Equal(t, `{"id":"42","state":"draft","token":"t-123"}`, string(s.ended[id+1].Value))
-		require.EqualValues(t, 200, s.ended[id+1].Code)
-		require.Equal(t, 9+0x35, s.ended[id+1].Aside)
-	}
-	require.Equal(t, []string{"HEADERS 1", "HEADERS 3", "SETTINGS 0", "SETTINGS 0"}, s.said(t))
+	s.send(http2.FrameHeaders, whole, number, block(append([]string{":status", "200"}, fields...)...))
+	s.send(http2.FrameData, ends, number, body)
 }
 
 // TestStreamsInOddWays has a server do what it may: each request gets its reply, and the connection stays.
@@ -139,22 +124,22 @@ func TestStreamsInOddWays(t *testing.T) {
 	s.hear()
 	require.Equal(t, []string{"HEADERS 1", "HEADERS 3", "HEADERS 5", "HEADERS 7", "HEADERS 9", "HEADERS 11", "SETTINGS 0"}, s.said(t), "six requests; one waits")
 	s.owed = nil
-	require.NoError(t, s.framer.WriteRSTStream(11, http2.ErrCodeRefusedStream))
-	require.NoError(t, s.framer.WritePing(false, [8]byte{1}))
+	s.send(http2.FrameRSTStream, 0, 11, "\x00\x00\x00\x07")
+	s.send(http2.FramePing, 0, 0, "12345678")
 	long := block(":status", "200", "x", strings.Repeat("x", 30_000))
-	require.NoError(t, s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 9, BlockFragment: block(":status", "103"), EndHeaders: true}))
-	require.NoError(t, s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 9, BlockFragment: long[:10_000], PadLength: 9}))
-	require.NoError(t, s.framer.WriteContinuation(9, false, long[10_000:20_000]))
-	require.NoError(t, s.framer.WriteContinuation(9, true, long[20_000:]))
-	require.NoError(t, s.framer.WriteDataPadded(9, false, []byte("ni"), make([]byte, 5)))
+	s.send(http2.FrameHeaders, whole, 9, block(":status", "103"))
+	s.send(http2.FrameHeaders, http2.FlagHeadersPadded, 9, "\x09"+long[:10_000]+strings.Repeat("\x00", 9))
+	s.send(http2.FrameContinuation, 0, 9, long[10_000:20_000])
+	s.send(http2.FrameContinuation, whole, 9, long[20_000:])
+	s.send(http2.FrameData, http2.FlagDataPadded, 9, "\x05ni\x00\x00\x00\x00\x00")
 	s.answer(7, strings.Repeat("x", 1001))
-	require.NoError(t, s.framer.WriteData(7, true, []byte("more")))
+	s.send(http2.FrameData, ends, 7, "more")
 	s.answer(5, "five", "content-length", "5")
-	require.NoError(t, s.framer.WriteDataPadded(9, false, []byte("ne"), nil))
-	require.NoError(t, s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 9, BlockFragment: block("grpc-status", "0"), EndHeaders: true, EndStream: true}))
-	require.NoError(t, s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: block(":status", "404"), EndHeaders: true, EndStream: true}))
-	require.NoError(t, s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(":status", "302", "location", "/x"), EndHeaders: true, EndStream: true}))
-	require.NoError(t, s.framer.WriteRawFrame(99, 0, 0, []byte("unknown")))
+	s.send(http2.FrameData, 0, 9, "ne")
+	s.send(http2.FrameHeaders, whole|ends, 9, block("grpc-status", "0"))
+	s.send(http2.FrameHeaders, whole|ends, 3, block(":status", "404"))
+	s.send(http2.FrameHeaders, whole|ends, 1, block(":status", "302", "location", "/x"))
+	s.send(99, 0, 0, "unknown")
 	s.hear()
 	require.NoError(t, s.err)
 	for id, says := range map[uint32]string{6: "the server has reset the stream: REFUSED_STREAM", 4: "a response of more than max_body = 1000 bytes", 3: "a body of 5 bytes, of which 4 came", 1: "status 302 Found to /x, which"} {
@@ -163,6 +148,7 @@ func TestStreamsInOddWays(t *testing.T) {
 	}
 	require.Equal(t, driver.Miss, s.ended[2].Outcome)
 	require.Equal(t, "nine", string(s.ended[5].Value))
+	require.Equal(t, frameHead+len(block(":status", "200", "content-length", "5")), s.ended[3].Aside, "bytes of its head")
 	require.Equal(t, []string{"PING 0", "RST_STREAM 7", "HEADERS 13"}, s.said(t))
 
 	put := &driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: 100}, ID: 8}
@@ -170,8 +156,8 @@ func TestStreamsInOddWays(t *testing.T) {
 	require.Equal(t, []string{"HEADERS 15", "DATA 15"}, s.said(t))
 	require.Equal(t, 90-9, put.Owed, "the window takes 10 bytes")
 	s.get(9, 1)
-	require.NoError(t, s.framer.WriteWindowUpdate(15, 40))
-	require.NoError(t, s.framer.WriteGoAway(15, http2.ErrCodeNo, nil))
+	s.send(http2.FrameWindowUpdate, 0, 15, "\x00\x00\x00\x28")
+	s.send(http2.FrameGoAway, 0, 0, "\x00\x00\x00\x0f\x00\x00\x00\x00")
 	s.answer(13, "seven")
 	s.hear()
 	s.get(10, 1)
@@ -194,65 +180,50 @@ func TestStreamsInOddWays(t *testing.T) {
 
 // TestHostileStreams bounds and names what no server should do.
 func TestHostileStreams(t *testing.T) {
-	head := func(s *streams, end bool, fields ...string) {
-		_ = s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(fields...), EndHeaders: end})
+	ok, page, zero := block(":status", "200"), strings.Repeat("\x00", mostFrame), "\x00\x00\x00\x00"
+	type sent struct {
+		kind    http2.FrameType
+		flags   http2.Flags
+		number  uint32
+		payload string
 	}
-	flood := func(one func(s *streams)) func(s *streams) {
-		return func(s *streams) {
-			for range mostIdle + 1 {
-				one(s)
-			}
-		}
-	}
-	for says, does := range map[string]func(s *streams){
-		"the last one PING":          flood(func(s *streams) { _ = s.framer.WritePing(false, [8]byte{}) }),
-		"the last one SETTINGS":      flood(func(s *streams) { _ = s.framer.WriteSettings() }),
-		"the last one RST_STREAM":    func(s *streams) { s.answer(1, ""); flood(func(s *streams) { _ = s.framer.WriteRSTStream(1, 0) })(s) },
-		"the last one WINDOW_UPDATE": flood(func(s *streams) { _ = s.framer.WriteWindowUpdate(3, 1) }),
-		"the last one DATA": func(s *streams) {
-			head(s, true, ":status", "200")
-			flood(func(s *streams) { _ = s.framer.WriteData(1, false, nil) })(s)
-		},
-		"the last one CONTINUATION": func(s *streams) {
-			head(s, false, ":status", "200")
-			flood(func(s *streams) { _ = s.framer.WriteContinuation(1, false, nil) })(s)
-		},
-		"a head of more than 256 KiB": func(s *streams) {
-			head(s, false, ":status", "200")
-			for range 1 << 30 / mostFrame / 1000 {
-				_ = s.framer.WriteContinuation(1, false, make([]byte, mostFrame))
-			}
-		},
-		"PING within a header block":  func(s *streams) { head(s, false, ":status", "200"); _ = s.framer.WritePing(false, [8]byte{}) },
-		"CONTINUATION of no header":   func(s *streams) { _ = s.framer.WriteContinuation(1, true, nil) },
-		"WINDOW_UPDATE by 0":          func(s *streams) { _ = s.framer.WriteRawFrame(http2.FrameWindowUpdate, 0, 0, make([]byte, 4)) },
-		"WINDOW_UPDATE by 2147483647": func(s *streams) { _ = s.framer.WriteWindowUpdate(0, 1<<31-1) },
-		"INITIAL_WINDOW_SIZE = 21474": func(s *streams) {
-			_ = s.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
-		},
-		"SETTINGS of 5 bytes":          func(s *streams) { _ = s.framer.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 5)) },
-		"of stream 99":                 func(s *streams) { s.answer(99, "never asked for") },
-		"HEADERS of 1 bytes, of str":   func(s *streams) { _ = s.framer.WriteRawFrame(http2.FrameHeaders, 4, 2, []byte{0x88}) },
-		"DATA of 1 bytes, of stream 0": func(s *streams) { _ = s.framer.WriteRawFrame(http2.FrameData, 1, 0, []byte("x")) },
-		"DATA before HEADERS":          func(s *streams) { _ = s.framer.WriteData(1, true, []byte("x")) },
-		"more padding than payload":    func(s *streams) { _ = s.framer.WriteRawFrame(http2.FrameData, 9, 1, []byte{200, 1}) },
-		"PUSH_PROMISE": func(s *streams) {
-			_ = s.framer.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true})
-		},
-		"at most 16384 are allowed": func(s *streams) { _ = s.framer.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, mostFrame+1)) },
-		"without a status":          func(s *streams) { head(s, true, "x", "y") },
-		"that is no number":         func(s *streams) { head(s, true, ":status", "2xx") },
-		"that is no HPACK": func(s *streams) {
-			_ = s.framer.WriteRawFrame(http2.FrameHeaders, 4, 1, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
-		},
-		"ENHANCE_YOUR_CALM \"too much": func(s *streams) { _ = s.framer.WriteGoAway(1, http2.ErrCodeEnhanceYourCalm, []byte("too much")) },
-		"after stream 0: GOAWAY, NO":   func(s *streams) { _ = s.framer.WriteGoAway(0, http2.ErrCodeNo, nil) },
-		"ends without a response":      func(s *streams) { _ = s.framer.WriteRawFrame(http2.FrameHeaders, 5, 1, block(":status", "103")) },
+	head := sent{http2.FrameHeaders, whole, 1, ok}
+	for says, frames := range map[string][]sent{ // the last one is sent again and again
+		"the last one PING":            {{http2.FramePing, 0, 0, zero + zero}},
+		"the last one SETTINGS":        {{http2.FrameSettings, 0, 0, ""}},
+		"the last one RST_STREAM":      {head, {http2.FrameRSTStream, 0, 1, zero}},
+		"the last one WINDOW_UPDATE":   {{http2.FrameWindowUpdate, 0, 3, "\x00\x00\x00\x01"}},
+		"the last one DATA":            {head, {http2.FrameData, 0, 1, ""}},
+		"the last one HEADERS":         {{http2.FrameHeaders, whole, 1, block(":status", "103")}},
+		"the last one CONTINUATION":    {{http2.FrameHeaders, 0, 1, ok}, {http2.FrameContinuation, 0, 1, ""}},
+		"a head of more than 256 KiB":  {{http2.FrameHeaders, 0, 1, ok}, {http2.FrameContinuation, 0, 1, page}},
+		"PING within a header block":   {{http2.FrameHeaders, 0, 1, ok}, {http2.FramePing, 0, 0, zero + zero}},
+		"CONTINUATION of no header":    {{http2.FrameContinuation, whole, 1, ""}},
+		"WINDOW_UPDATE by 0":           {{http2.FrameWindowUpdate, 0, 0, zero}},
+		"WINDOW_UPDATE by 2147483647":  {{http2.FrameWindowUpdate, 0, 0, "\x7f\xff\xff\xff"}},
+		"INITIAL_WINDOW_SIZE = 21474":  {{http2.FrameSettings, 0, 0, "\x00\x04\x80\x00\x00\x00"}},
+		"SETTINGS of 5 bytes":          {{http2.FrameSettings, 0, 0, "12345"}},
+		"of stream 99":                 {{http2.FrameHeaders, whole, 99, ok}},
+		"HEADERS of 2 bytes, of str":   {{http2.FrameHeaders, whole, 2, ok}},
+		"DATA of 1 bytes, of stream 0": {{http2.FrameData, ends, 0, "x"}},
+		"DATA before HEADERS":          {{http2.FrameData, ends, 1, "x"}},
+		"more padding than payload":    {{http2.FrameData, http2.FlagDataPadded | ends, 1, "\xc8\x01"}},
+		"PUSH_PROMISE":                 {{http2.FramePushPromise, whole, 1, "\x00\x00\x00\x02"}},
+		"at most 16384 are allowed":    {{http2.FrameData, 0, 1, page + "x"}},
+		"without a status":             {{http2.FrameHeaders, whole, 1, block("x", "y")}},
+		"that is no number":            {{http2.FrameHeaders, whole, 1, block(":status", "2xx")}},
+		"that is no HPACK":             {{http2.FrameHeaders, whole, 1, "\xff\xff\xff\xff\xff\xff"}},
+		"ENHANCE_YOUR_CALM \"too much": {{http2.FrameGoAway, 0, 0, "\x00\x00\x00\x01\x00\x00\x00\x0btoo much"}},
+		"after stream 0: GOAWAY, NO":   {{http2.FrameGoAway, 0, 0, zero + zero}},
+		"ends without a response":      {{http2.FrameHeaders, whole | ends, 1, block(":status", "103")}},
 	} {
 		s := newStreams(t, &Config{MaxBody: 1000})
 		s.get(1, 2)
-		does(s)
-		s.hear()
+		for at := 0; s.err == nil && at <= mostIdle+len(frames); at++ {
+			f := frames[min(at, len(frames)-1)]
+			s.send(f.kind, f.flags, f.number, f.payload)
+			s.hear()
+		}
 		require.ErrorContains(t, s.err, says)
 		require.Less(t, len(s.owed)+cap(s.block), 1<<20, says)
 	}
@@ -272,11 +243,11 @@ func TestBodiesAreDropped(t *testing.T) {
 	s := newStreams(t, &Config{MaxBody: mostBody})
 	s.words.words[driver.Get].holds = 0
 	s.get(1, 1)
-	_ = s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(":status", "200"), EndHeaders: true})
+	s.send(http2.FrameHeaders, whole, 1, block(":status", "200"))
 	s.hear()
 	s.owed = nil
-	for sent, piece := 0, make([]byte, mostFrame); sent < 60<<20; sent += len(piece) {
-		_ = s.framer.WriteData(1, false, piece)
+	for sent, piece := 0, strings.Repeat("x", mostFrame); sent < 60<<20; sent += len(piece) {
+		s.send(http2.FrameData, 0, 1, piece)
 		s.hear()
 	}
 	require.NoError(t, s.err)

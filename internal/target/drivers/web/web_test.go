@@ -54,7 +54,11 @@ func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func newOracle(t *testing.T) (*oracle, string) {
 	o := &oracle{keys: map[string][]byte{}, count: map[string]int{}}
-	s := httptest.NewServer(o)
+	s := httptest.NewUnstartedServer(o)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetHTTP1(true)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
 	t.Cleanup(s.Close)
 	return o, s.Listener.Addr().String()
 }
@@ -65,12 +69,20 @@ func dialTo(addr string) func() (net.Conn, error) {
 
 func TestConformance(t *testing.T) {
 	_, addr := newOracle(t)
-	drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: dialTo(addr), Note: "the server says nothing of itself"})
+	for _, d := range []driver.Driver{Driver{}, HTTP2{}} {
+		t.Run(d.Name(), func(t *testing.T) {
+			drivertest.Run(t, drivertest.Suite{Driver: d, Dial: dialTo(addr), Note: "the server says nothing of itself", Unordered: d == HTTP2{}})
+		})
+	}
 }
 
 func TestConformanceOfNginx(t *testing.T) {
-	s := servertest.Nginx(t, 0, nil)
-	drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: dialTo(s.Addr), TextKeys: true, MaxKey: 250})
+	for d, also := range map[driver.Driver][]string{Driver{}: nil, HTTP2{}: {"http2"}} {
+		t.Run(d.Name(), func(t *testing.T) {
+			s := servertest.Nginx(t, 0, nil, also...)
+			drivertest.Run(t, drivertest.Suite{Driver: d, Dial: dialTo(s.Addr), TextKeys: true, MaxKey: 250, Unordered: d == HTTP2{}})
+		})
+	}
 }
 
 // open connects a client with some forms to a server.
