@@ -37,7 +37,9 @@ Exit codes: 0 no fault, 1 a fault, 6 it could not be checked.`,
 				return fmt.Errorf("%s: write HOST:PORT", args[0])
 			}
 			dial := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", args[0]) }
-			r, err := adapter.Check(cmd.Context(), dial, "loadgen:adapter:"+rand.Text()+":", shared)
+			ctx, cancel := context.WithTimeout(cmd.Context(), adapter.Within)
+			defer cancel()
+			r, err := adapter.Check(ctx, dial, "loadgen:adapter:"+rand.Text()+":", shared)
 			if err != nil {
 				return failed("adapter at %s: %w", args[0], err)
 			}

@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	within     = 4 * time.Second // for all checks: an adapter that is silent fails the one at hand
 	floorTime  = 500 * time.Millisecond
 	mostPings  = 1000
 	neighbours = 16 // connections that are used at once
@@ -58,11 +57,12 @@ type check struct {
 	run          func() error
 }
 
-// Check checks the server that dial connects to, and deletes the keys that it put there: their names begin with prefix. It returns an error if the server
-// cannot be reached or, unless shared, holds keys.
+// Within is how long all checks of one server may take: one that is silent fails the check at hand.
+const Within = 4 * time.Second
+
+// Check checks the server that dial connects to until the context ends, and deletes the keys that it put there: their names begin with prefix. It returns
+// an error if the server cannot be reached or, unless shared, holds keys.
 func Check(ctx context.Context, dial func(context.Context) (net.Conn, error), prefix string, shared bool) (*Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
 	c := &checker{ctx: ctx, dial: dial, prefix: prefix}
 	if err := c.over(func(l *behaviour.Conn) error {
 		if raw, err := say(l, "DBSIZE"); err == nil && !shared && raw[0] == ':' && !bytes.HasPrefix(raw, []byte(":0\r")) {
