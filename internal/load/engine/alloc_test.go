@@ -19,107 +19,28 @@ import (
 // that grows has grown.
 func TestNoAllocationPerOp(t *testing.T) {
 	values := map[string]string{"large values": "size = \"16KiB\""}
+	const (
+		mixed  = "ops = { get = 1, put = 1 }\n"
+		puts   = "ops = { put = 1 }\n"
+		closed = "closed {\n sessions = 4\n duration = \"1h\"\n pipeline = 4\n}"
+	)
+	open := func(rate int) string {
+		return fmt.Sprintf("open {\n rate = %d\n duration = \"1h\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 16\n}", rate)
+	}
 	cases := []struct{ name, target, phase string }{
-		{"plain closed", "", `
-			ops = { get = 1, put = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-				pipeline = 4
-			}`},
-		{"plain closed with think time", "", `
-			ops = { get = 1, put = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-				think    = "1ms"
-			}`},
-		{"own ops closed", wordedOps, `
-			ops = { look = 1, keep = 1, count = 1, delete = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-				pipeline = 4
-			}`},
-		{"own ops alike", wordedOps, `
-			ops = { keep = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-				pipeline = 4
-			}`},
-		{"puts alike", "", `
-			ops = { put = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-				pipeline = 4
-			}`},
-		{"large values", "", `
-			ops = { put = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-				pipeline = 4
-			}`},
-		{"plain open", "", `
-			ops = { get = 1, put = 1 }
-			open {
-				rate     = 5000
-				duration = "1h"
-				arrivals = "poisson"
-				sessions = 4
-				pipeline = 16
-			}`},
-		{"batch closed", "", `
-			ops   = { get = 1, put = 1 }
-			batch = 4
-			closed {
-				sessions = 4
-				duration = "1h"
-				pipeline = 4
-			}`},
-		{"batch open", "", `
-			ops   = { get = 1, put = 1 }
-			batch = 4
-			open {
-				rate     = 2000
-				duration = "1h"
-				arrivals = "poisson"
-				sessions = 4
-				pipeline = 16
-			}`},
-		{"cluster closed", "cluster = true", `
-			ops = { get = 1, put = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-				pipeline = 4
-			}`},
-		{"cluster open", "cluster = true", `
-			ops = { get = 1, put = 1 }
-			open {
-				rate     = 5000
-				duration = "1h"
-				arrivals = "poisson"
-				sessions = 4
-				pipeline = 16
-			}`},
-		{"nwr closed", nwr321, `
-			ops = { get = 1, put = 1, delete = 1 }
-			closed {
-				sessions = 4
-				duration = "1h"
-			}`},
-		{"nwr open", nwr321, `
-			ops = { get = 1, put = 1 }
-			open {
-				rate     = 2000
-				duration = "1h"
-				arrivals = "constant"
-				sessions = 4
-				pipeline = 16
-			}`},
+		{"plain closed", "", mixed + closed},
+		{"plain closed with think time", "", mixed + "closed {\n sessions = 4\n duration = \"1h\"\n think = \"1ms\"\n}"},
+		{"own ops closed", wordedOps, "ops = { look = 1, keep = 1, count = 1, delete = 1 }\n" + closed},
+		{"own ops alike", wordedOps, "ops = { keep = 1 }\n" + closed},
+		{"puts alike", "", puts + closed},
+		{"large values", "", puts + closed},
+		{"plain open", "", mixed + open(5000)},
+		{"batch closed", "", "batch = 4\n" + mixed + closed},
+		{"batch open", "", "batch = 4\n" + mixed + open(2000)},
+		{"cluster closed", "cluster = true", mixed + closed},
+		{"cluster open", "cluster = true", mixed + open(5000)},
+		{"nwr closed", nwr321, "ops = { get = 1, put = 1, delete = 1 }\nclosed {\n sessions = 4\n duration = \"1h\"\n}"},
+		{"nwr open", nwr321, mixed + open(2000)},
 	}
 	warm := 20_000
 	if !servertest.Whole() {

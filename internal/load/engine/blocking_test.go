@@ -152,38 +152,6 @@ func TestClientsContextEndsWithTheCall(t *testing.T) {
 	})
 }
 
-// TestTargetOfClientsDies has clients that fail and cannot be connected again: later ops fail, and the load ends on time.
-func TestTargetOfClientsDies(t *testing.T) {
-	for _, loops := range []int{1, 4} {
-		for _, endpoints := range []int{1, 4} {
-			servertest.Bubble(t, func(t *testing.T) {
-				dies := time.Now().Add(500 * time.Millisecond)
-				client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
-					time.Sleep(5 * time.Millisecond)
-					if time.Now().After(dies) {
-						return errors.New("it is dead")
-					}
-					return nil
-				})
-				dial := func(context.Context, string) (driver.Session, error) {
-					if time.Now().After(dies) {
-						return nil, errors.New("it is dead")
-					}
-					return client, nil
-				}
-				began := time.Now()
-				final, err := driveClients(t, loops, endpoints, dial, `timeout = "300ms"`, "closed {\n sessions = 4\n duration = \"1s\"\n pipeline = 8\n}")
-				require.NoError(t, err)
-				require.Less(t, time.Since(began), 1400*time.Millisecond)
-				get := final.Totals.Ops[driver.Get]
-				require.Zero(t, get.InFlight)
-				require.Greater(t, get.Outcomes[driver.OK], uint64(500))
-				require.Positive(t, get.Outcomes[driver.Error])
-			})
-		}
-	}
-}
-
 // TestClientsThatAreGoneGetNoCalls loses one of a session's two clients for good. The other carries out what is due from then on, and what it says of one
 // call is kept though it begins the next at once.
 func TestClientsThatAreGoneGetNoCalls(t *testing.T) {
@@ -220,29 +188,6 @@ func TestClientsThatAreGoneGetNoCalls(t *testing.T) {
 	})
 }
 
-// TestClientsThatIgnoreTheirDeadline has clients that never return: their calls are given up a little after the deadline, and calls that wait behind
-// at their own. Neither the load nor closing waits for them.
-func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
-	for _, loops := range []int{1, 2} {
-		servertest.Bubble(t, func(t *testing.T) {
-			release := make(chan struct{})
-			defer close(release)
-			stuck := doing(func(context.Context, *driver.Request, *driver.Reply) error {
-				<-release
-				return nil
-			})
-			began := time.Now()
-			final, err := driveClients(t, loops, 1, always(stuck), `timeout = "100ms"`, "closed {\n sessions = 2\n duration = \"1s\"\n pipeline = 8\n}")
-			require.NoError(t, err)
-			require.Less(t, time.Since(began), time.Second+100*time.Millisecond+time.Duration(overtime)+closeWithin+50*time.Millisecond)
-			get := final.Totals.Ops[driver.Get]
-			require.Zero(t, get.InFlight)
-			require.Positive(t, get.Outcomes[driver.Timeout])
-			require.Equal(t, get.Due, get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
-		})
-	}
-}
-
 // TestBacklogOfAClient fills what waits for a client that never returns: what has no room is refused.
 func TestBacklogOfAClient(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
@@ -259,29 +204,6 @@ func TestBacklogOfAClient(t *testing.T) {
 		require.Equal(t, measure.Requests{Sent: room, Timeout: room, Refused: beyond}, *final.Totals.Request(0, driver.Get))
 		require.EqualValues(t, room, get.Outcomes[driver.Timeout])
 		require.EqualValues(t, beyond, get.Causes[op.Refused])
-	})
-}
-
-// TestClientsThatAnswerTooLate has clients that ignore their deadline and answer after it: the ops have timed out, and the answers are late.
-func TestClientsThatAnswerTooLate(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		var n atomic.Int64
-		slow := doing(func(context.Context, *driver.Request, *driver.Reply) error {
-			if n.Add(1)%10 == 0 {
-				time.Sleep(time.Second)
-			}
-			time.Sleep(time.Millisecond)
-			return nil
-		})
-		final, err := driveClients(t, 1, 1, always(slow), `timeout = "100ms"`, "closed {\n sessions = 1\n duration = \"5s\"\n}")
-		require.NoError(t, err)
-		get := final.Totals.Ops[driver.Get]
-		require.Zero(t, get.Outcomes[driver.Error])
-		require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Timeout])
-		late := final.Totals.LateReplies
-		require.Greater(t, late, uint64(2))
-		require.LessOrEqual(t, late, get.Outcomes[driver.Timeout])
-		require.LessOrEqual(t, uint64(n.Load()), get.Outcomes[driver.OK]+late+1, "each call is answered in time, or late, or is in progress at the end")
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/load/worker"
-	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -157,29 +156,6 @@ func (n *releasing) Release() { n.released++ }
 
 func (n *releasing) Close(fd int) { n.closed = append(n.closed, fd) }
 
-// Of wires that share a poller, the first gives it up; each closes its own connections, once.
-func TestWhoGivesAPollerUp(t *testing.T) {
-	for base, want := range map[int32]int{0: 1, 1: 0, 7: 0} {
-		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 1\n}"), "load", 0)
-		w := b.l.tr.(*wire)
-		n := &releasing{virtualNet: b.net}
-		w.poll, w.base = n, base
-		fds := []int{w.conns[0].fd, w.conns[1].fd}
-		require.NoError(t, w.makeRoom(w.conns[0]))
-		w.close()
-		require.Zero(t, w.partials.taken.Load(), "memory of replies is given back")
-		require.Equal(t, want, n.released, "%d", base)
-		require.Equal(t, fds, n.closed)
-		w.close()
-		require.Equal(t, fds, n.closed)
-		for _, c := range w.conns {
-			require.Equal(t, isDown, c.state)
-		}
-	}
-	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
-	b.l.tr.close() // a network that nobody gives up
-}
-
 // metered is a network whose kernel counts the bytes that are written to each connection.
 type metered struct {
 	*virtualNet
@@ -212,17 +188,6 @@ func TestConnectionsAreMadeSomeAtATime(t *testing.T) {
 	}
 }
 
-// newWireBench is a bench with so many connections to one server, and its wire, which works over a poller that notes its calls. Time stands still
-// unless somebody waits.
-func newWireBench(t *testing.T, sessions int) (*bench, *wire, *notebook) {
-	t.Helper()
-	b := newBench(t, redisPlan(t, 1, "", fmt.Sprintf("ops = { get = 1 }\nclosed {\n sessions = %d\n iterations = 1\n}", sessions)), "load", 0)
-	b.equip(worker.Load)
-	w, n := b.l.tr.(*wire), &notebook{Poller: b.net}
-	w.poll, b.net.clock.tick = n, 0
-	return b, w, n
-}
-
 // newSlotlessBench is a bench with a session on a cluster of two nodes, and its wire. The second node has no slots, and no connection yet.
 func newSlotlessBench(t *testing.T) (*bench, *wire) {
 	t.Helper()
@@ -249,122 +214,14 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 }
 
-// An attempt to connect has as long as a request, and at least a second, from when it began.
-func TestAttemptsThatAreGivenUp(t *testing.T) {
-	for timeout, limit := range map[time.Duration]time.Duration{time.Millisecond: time.Second, time.Minute: time.Minute} {
-		b, w, _ := newWireBench(t, 1)
-		c := w.conns[0]
-		b.net.clock.t, w.timeout = int64(time.Hour), int64(timeout)
-		w.lose(c, io.EOF)
-		w.dial(c)
-		end := int64(time.Hour + limit)
-		require.Equal(t, min(end, int64(time.Hour+timeout)), w.sweep(int64(time.Hour)))
-		w.sweep(end - 1)
-		require.Equal(t, isConnecting, c.state)
-		w.sweep(end)
-		require.Equal(t, isDown, c.state)
-	}
-}
-
-// endings is a way that notes how requests end.
-type endings struct {
-	bulkWay // nothing else of it is called
-	l       *loop
-	told    []string
-	then    func() // called after the next one
-}
-
-func (e *endings) failed(_ *wireConn, p *pending, kind op.EventKind, _ int64) {
-	e.told = append(e.told, fmt.Sprintf("%d %v, sent at %d: %s", p.n, kind, p.sent, e.l.sampling.why))
-	if then := e.then; then != nil {
-		e.then = nil
-		then()
-	}
-}
-
-// fill gives a connection five entries of requests, which can be told apart by how many they stand for: first, and one more each. The first has timed
-// out, and the last two have not been written.
-func (c *wireConn) fill(first int32) {
-	for i, sent := range []int64{1, 2, 3, 0, 0} {
-		c.queue.push(pending{n: first + int32(i), sent: sent, dead: i == 0})
-	}
-	c.queue.dead, c.fresh = 1, 2
-}
-
-// Requests are lost with their connection, or refused if they were only gathered for it. One that had timed out has ended before. Nothing is left of
-// the connection, and another attempt will be made.
-func TestWhatIsLostWithAConnection(t *testing.T) {
-	b, w, n := newWireBench(t, 2)
-	ends := &endings{l: b.l}
-	b.l.sampling = new(sampling)
-	w.use(ends)
-	c := w.conns[0]
-	c.fill(1)
-	c.out, c.in, c.held = make([]byte, 1, 600), make([]byte, 1, 700), make([]byte, 1, 800)
-	c.gone, c.behind, c.handed, c.cuts, c.blocked = 1, 1, 1, []int{1}, true
-	kept, now := w.kept, b.net.clock.t
-	w.lose(c, errors.New("gone"))
-	const why = "n0 (127.0.0.1:7001): gone"
-	require.Equal(t, []string{
-		"2 lost, sent at 2: " + why, "3 lost, sent at 3: " + why,
-		fmt.Sprintf("4 refused, sent at %d: %s", now, why), fmt.Sprintf("5 refused, sent at %d: %s", now, why),
-	}, ends.told)
-	require.Equal(t, map[string]uint64{why: 1}, maps.Collect(b.l.rec.Errors.All()))
-	require.Empty(t, b.l.sampling.why, "it is not why others fail")
-	require.Equal(t, []string{"close 0"}, n.calls)
-	require.Equal(t, kept+600+700+800, w.kept, "buffers are given back")
-	require.Equal(t, [2]int{1, 0}, [2]int{w.up, w.inMaking})
-	require.Equal(t, [3]int{}, [3]int{c.queue.len(), c.queue.owed, c.queue.dead})
-	require.Empty(t, c.cuts)
-	c.queue, c.cuts, c.codec = queue{}, nil, nil
-	require.Equal(t, wireConn{state: isDown, wasUp: true, fd: -1, link: c.link, heard: c.heard, since: c.since, greetAll: c.greetAll}, *c)
-	next := b.l.timers.pop()
-	require.Equal(t, timer{kind: reconnect, arg: w.token(c)}, timer{kind: next.kind, arg: next.arg, n: next.n})
-
-	ends.told = nil
-	w.lose(w.conns[1], io.EOF)
-	require.Empty(t, ends.told, "what was lost is not lost again")
-	require.Equal(t, kept+600+700+800, w.kept)
-	w.close()
-	require.Equal(t, []string{"close 0", "close 1"}, n.calls)
-}
-
-// When a request is lost, its op may begin others, which may lose another connection. Then both lose their own requests, each for its reason.
-func TestLosingAConnectionMeanwhile(t *testing.T) {
-	b, w, _ := newWireBench(t, 2)
-	ends := &endings{l: b.l}
-	b.l.sampling = new(sampling)
-	w.use(ends)
-	first, second := w.conns[0], w.conns[1]
-	first.fill(1)
-	w.lose(first, errors.New("some reason that is longer"))
-	first.fill(1)
-	second.fill(11)
-	ends.told = nil
-	ends.then = func() { w.lose(second, errors.New("second")) }
-	w.lose(first, errors.New("first"))
-	now := b.net.clock.t
-	of := func(n int, kind op.EventKind, sent int64, why string) string {
-		return fmt.Sprintf("%d %v, sent at %d: n0 (127.0.0.1:7001): %s", n, kind, sent, why)
-	}
-	require.Equal(t, []string{
-		of(2, op.Lost, 2, "first"),
-		of(12, op.Lost, 2, "second"), of(13, op.Lost, 3, "second"), of(14, op.Refused, now, "second"), of(15, op.Refused, now, "second"),
-		of(3, op.Lost, 3, "first"), of(4, op.Refused, now, "first"), of(5, op.Refused, now, "first"),
-	}, ends.told)
-}
-
 // When it is time, a connection that is down is dialled. One to a cluster node without slots stays down until a request is to go there, though it was
 // up and was lost.
 func TestWhichConnectionsAreMadeAgain(t *testing.T) {
 	b, w := newSlotlessBench(t)
-	n := &notebook{Poller: b.net}
-	w.poll, w.base = n, 100
 	busy, idle := w.conns[0], w.conns[1]
 	fire := func(c *wireConn) { w.fire(timer{arg: w.token(c)}, 0) }
 	fire(busy)
 	require.Equal(t, isUp, busy.state)
-	require.Empty(t, n.calls)
 	require.Empty(t, b.g.cluster.doubt)
 	w.lose(busy, io.EOF)
 	require.Len(t, b.g.cluster.doubt, 1, "its slots may have gone to another")
@@ -377,8 +234,6 @@ func TestWhichConnectionsAreMadeAgain(t *testing.T) {
 	require.Equal(t, isDown, idle.state)
 	require.Positive(t, w.room(idle))
 	require.Equal(t, isConnecting, idle.state)
-	fire(idle)
-	require.Equal(t, []string{"close 0", "connect 100", "connect 101"}, n.calls)
 }
 
 // TestConnectionsThatServersCloseWhenIdle: 40 sessions think for as long as their server lets a connection idle, so some of its farewells cross

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -102,41 +101,6 @@ var replicated = []struct{ name, target string }{
 	{"nwr", nwr321},
 	{"nwr all", "replication {\n coordinate = \"client\"\n n = 3\n w = 3\n r = 3\n}"},
 	{"nwr read one", "replication {\n coordinate = \"client\"\n n = 3\n w = 2\n r = 1\n read_fanout = \"r\"\n read_from = \"random\"\n}"},
-}
-
-// TestVirtualTimeIsExact runs the same steps twice in virtual time: every byte of every snapshot is the same.
-func TestVirtualTimeIsExact(t *testing.T) {
-	feeds := map[string]string{
-		"closed": `closed {
-			sessions   = 5
-			iterations = 500
-			pipeline   = 2
-			ramp       = "3s"
-			think      = "1ms"
-		}`,
-		"open": `open {
-			rate     = 3000
-			duration = "2s"
-			arrivals = "poisson"
-			ramp     = "1s"
-		}`,
-	}
-	for _, program := range replicated {
-		for name, feed := range feeds {
-			if !servertest.Whole() && program.name != "plain" {
-				continue // one goroutine does it all
-			}
-			t.Run(program.name+" "+name, func(t *testing.T) {
-				target := program.target + "\n latency = \"500us\"\n spread = \"exponential\"\n miss_every = 7\n error_every = 50"
-				p := nullPlan(t, 4, target, mixed+feed)
-				totals, one := execute(t, Config{Loops: 1}, p, &virtualClock{})
-				_, two := execute(t, Config{Loops: 1}, p, &virtualClock{})
-				require.True(t, bytes.Equal(one, two))
-				require.NotZero(t, totals.Ops[driver.Get].Outcomes[driver.OK])
-				require.NotZero(t, totals.Ops[driver.Get].Lag.Count())
-			})
-		}
-	}
 }
 
 // TestLoopsShareTheOps runs the same plan on 1, 2 and 4 loops: the multiset of ops is the same.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
-	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -46,32 +45,6 @@ func TestClosedLoop(t *testing.T) {
 	require.InDelta(t, 1e6, service.Quantile(0.5), 2e4)
 	require.InDelta(t, 4000.0/12*1e6, got.Span.Last-got.Span.First, 1e7)
 	require.EqualValues(t, 4, got.Span.Sessions)
-}
-
-func TestOpenLoopKeepsItsSchedule(t *testing.T) {
-	p := redisPlan(t, 1, "", `
-		ops = { get = 1 }
-		open {
-			rate     = 1000
-			duration = "5s"
-			arrivals = "constant"
-			sessions = 10
-			pipeline = 100
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	origin := b.net.clock.t
-	b.net.at(time.Duration(origin)+2*time.Second, func() { // replies of a second leave at its end
-		s := b.server(0)
-		until := b.net.clock.t + int64(time.Second)
-		s.latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(time.Millisecond))) }
-	})
-	got := b.run(worker.Load)
-	get := got.Ops[driver.Get]
-	require.EqualValues(t, 5000, get.Due)
-	require.EqualValues(t, 5000, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss])
-	require.Less(t, get.Lag.Max(), int64(time.Millisecond))
-	response := get.ResponseAll().Answered
-	require.InDelta(t, 990, above(&response, 10*time.Millisecond), 5)
 }
 
 // above counts the samples above a duration.
@@ -190,42 +163,6 @@ func TestALateLoopIsNoWantOfRoom(t *testing.T) {
 	require.Zero(t, b.l.excess, "the nanoseconds that a cycle takes longer are none")
 }
 
-func TestOpenLoopSheds(t *testing.T) {
-	p := redisPlan(t, 1, "", `
-		ops = { get = 1 }
-		open {
-			rate     = 1000
-			duration = "2s"
-			arrivals = "constant"
-			sessions = 2
-			on_full  = "shed"
-		}`)
-	b := newBench(t, p, "load", 10*time.Millisecond)
-	get := b.run(worker.Load).Ops[driver.Get]
-	require.EqualValues(t, 2000, get.Due)
-	// A session gets an op every other millisecond; with 10 ms a reply and a little on top, every sixth finds it free.
-	require.InDelta(t, 2000/6, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], 2)
-	require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss]+get.Outcomes[driver.Shed])
-}
-
-// TestOpenLoopDrains sheds what has not started when the drain is over.
-func TestOpenLoopDrains(t *testing.T) {
-	p := redisPlan(t, 1, `timeout = "10s"`, `
-		ops = { get = 1 }
-		open {
-			rate     = 1000
-			duration = "1s"
-			arrivals = "constant"
-			sessions = 1
-			drain    = "500ms"
-		}`)
-	b := newBench(t, p, "load", 100*time.Millisecond)
-	get := b.run(worker.Load).Ops[driver.Get]
-	require.EqualValues(t, 1000, get.Due)
-	require.InDelta(t, 15, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], 1)
-	require.Zero(t, get.InFlight)
-}
-
 // TestNoConnectionComesUp: servers that accept and say nothing, all of them or the last ones.
 func TestNoConnectionComesUp(t *testing.T) {
 	p := redisPlan(t, 3, "", `
@@ -242,104 +179,6 @@ func TestNoConnectionComesUp(t *testing.T) {
 		b := &bench{t: t, net: newVirtualNet(10), silent: silent}
 		require.EqualError(t, b.connect(p, "load", time.Millisecond, b.net.clock), want)
 	}
-}
-
-func TestRequestTimeout(t *testing.T) {
-	p := redisPlan(t, 1, `timeout = "50ms"`, `
-		ops = { get = 1 }
-		max_bad = 1
-		closed {
-			sessions   = 1
-			iterations = 10
-			pipeline   = 1
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.server(0).latency = func(n int) time.Duration {
-		if n == 4 {
-			return 80 * time.Millisecond // late, and the fifth waits behind it
-		}
-		return time.Millisecond
-	}
-	got := b.run(worker.Load)
-	get := got.Ops[driver.Get]
-	require.EqualValues(t, 10, get.Due)
-	require.EqualValues(t, 1, get.Outcomes[driver.Timeout])
-	require.EqualValues(t, 1, get.Causes[op.RequestTimeout])
-	require.EqualValues(t, 9, get.Outcomes[driver.Miss])
-	require.EqualValues(t, 1, got.LateReplies)
-	require.Zero(t, got.Reconnects)
-	require.InDelta(t, 50e6, get.Response[measure.ClassBad].Max(), 2e6)
-}
-
-// TestSilentConnectionIsReopened covers a target that takes requests and never answers.
-func TestSilentConnectionIsReopened(t *testing.T) {
-	p := redisPlan(t, 1, `timeout = "50ms"`, `
-		ops = { get = 1 }
-		max_bad = 1
-		closed {
-			sessions   = 1
-			iterations = 100
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.server(0).latency = func(n int) time.Duration {
-		if n > 10 && n <= 20 {
-			return -1
-		}
-		return time.Millisecond
-	}
-	got := b.run(worker.Load)
-	get := got.Ops[driver.Get]
-	require.EqualValues(t, 100, get.Due)
-	require.Positive(t, got.Reconnects)
-	require.LessOrEqual(t, got.Reconnects, uint64(10))
-	require.Positive(t, get.Outcomes[driver.Timeout])
-	require.EqualValues(t, 100, get.Outcomes[driver.Miss]+get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
-}
-
-// TestTargetDies has the target refuse connections for good: the phase ends on time, errors are counted, and there is no busy loop.
-func TestTargetDies(t *testing.T) {
-	p := redisPlan(t, 1, "", `
-		ops = { get = 1 }
-		max_bad = 1
-		closed {
-			sessions = 5
-			duration = "2s"
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() {
-		b.server(0).down = true
-		b.server(0).sever()
-	})
-	begin := b.net.clock.t
-	got := b.run(worker.Load)
-	get := got.Ops[driver.Get]
-	require.InDelta(t, 2e9, b.net.clock.t-begin, 1e8)
-	require.Positive(t, get.Causes[op.Refused])
-	require.Less(t, get.Causes[op.Refused], uint64(5*110)) // a slot is held for 10 ms
-	require.EqualValues(t, 5, get.Causes[op.Lost])
-	require.Equal(t, get.Due, get.Outcomes[driver.Miss]+get.Outcomes[driver.Error])
-	for text := range got.Errors.All() {
-		require.Contains(t, text, "n0 (127.0.0.1:7001)")
-	}
-}
-
-func TestReconnect(t *testing.T) {
-	p := redisPlan(t, 1, "", `
-		ops = { get = 1 }
-		max_bad = 1
-		closed {
-			sessions = 3
-			duration = "2s"
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.net.at(time.Duration(b.net.clock.t)+500*time.Millisecond, func() {
-		b.server(0).down = true
-		b.server(0).sever()
-	})
-	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).down = false })
-	got := b.run(worker.Load)
-	require.EqualValues(t, 3, got.Reconnects)
-	require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(3*700))
 }
 
 // TestWaitingForTheBoundOnAllSessions counts as waiting for room what starts late because as many ops as may be are in flight.
@@ -414,56 +253,6 @@ func TestServerThatDoesNotGreet(t *testing.T) {
 	}
 }
 
-func TestErrorReplies(t *testing.T) {
-	p := redisPlan(t, 1, "", `
-		ops = { put = 1 }
-		max_bad = 1
-		closed {
-			sessions   = 1
-			iterations = 10
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.server(0).words = []byte("-OOM command not allowed when used memory > 'maxmemory'.\r\n")
-	got := b.run(worker.Load)
-	require.EqualValues(t, 10, got.Ops[driver.Put].Outcomes[driver.Error])
-	require.EqualValues(t, 10, got.Request(0, driver.Put).Error)
-	for text, n := range got.Errors.All() {
-		require.Contains(t, text, "OOM command not allowed")
-		require.EqualValues(t, 10, n)
-	}
-}
-
-// TestGarbageReply has the connection reopened when a reply is not of the protocol.
-func TestGarbageReply(t *testing.T) {
-	p := redisPlan(t, 1, "", `
-		ops = { get = 1 }
-		max_bad = 1
-		closed {
-			sessions   = 1
-			iterations = 10
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.server(0).words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n")
-	got := b.run(worker.Load)
-	require.EqualValues(t, 10, got.Ops[driver.Get].Outcomes[driver.Error])
-	require.Positive(t, got.Reconnects)
-}
-
-// TestPausedLoopCountsStalls has the loop's own thread stand still.
-func TestPausedLoopCountsStalls(t *testing.T) {
-	p := redisPlan(t, 1, "", `
-		ops = { get = 1 }
-		closed {
-			sessions = 1
-			duration = "2s"
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.net.clock.t += int64(400 * time.Millisecond) })
-	got := b.run(worker.Load)
-	require.EqualValues(t, 1, got.Stalls)
-	require.InDelta(t, 400e6, got.MaxStall, 60e6)
-}
-
 // TestRecordersOfEarlierSteps runs two steps of more than a second on one loop. What panicked: the second step counted in a
 // recorder of the first, with its origin.
 func TestRecordersOfEarlierSteps(t *testing.T) {
@@ -490,19 +279,6 @@ func TestWhatAnEarlierStepLeftInFlight(t *testing.T) {
 	require.Zero(t, got.Request(0, driver.Get).InFlight)
 }
 
-// An op was late for the loop's sake if it was due in a stretch for which the loop was late. Stretches that touch are one.
-func TestStretches(t *testing.T) {
-	var away stretch
-	away.extend(5, 10)
-	for at, held := range map[int64]bool{4: false, 5: true, 7: true, 10: true, 11: false} {
-		require.Equal(t, held, away.holds(at), at)
-	}
-	away.extend(10, 20)
-	require.Equal(t, stretch{5, 20}, away)
-	away.extend(21, 30)
-	require.Equal(t, stretch{21, 30}, away)
-}
-
 // A step that follows one that was ended early, such as a load after a warm-up that is steady, is as long as any.
 func TestTheStepAfterOneThatWasDrained(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"3s\"\n}"), "load", time.Millisecond)
@@ -512,29 +288,6 @@ func TestTheStepAfterOneThatWasDrained(t *testing.T) {
 	second := b.run(worker.Load)
 	require.InDelta(t, 1000, first.Ops[driver.Get].Due, 15)
 	require.InDelta(t, 3000, second.Ops[driver.Get].Due, 45)
-}
-
-// TestHungConnectionIsReopenedInTime keeps sending to a server that hangs: the connection is opened again after twice the timeout, whatever
-// younger requests wait on it.
-func TestHungConnectionIsReopenedInTime(t *testing.T) {
-	p := redisPlan(t, 3, "timeout = \"100ms\"\n"+nwr321, `
-		ops = { put = 1 }
-		max_bad = 1
-		closed {
-			sessions = 1
-			duration = "400ms"
-			think    = "10ms"
-		}`)
-	b := newBench(t, p, "load", time.Millisecond)
-	b.server(0).latency = func(n int) time.Duration {
-		if n > 1 && n < 22 {
-			return -1
-		}
-		return time.Millisecond
-	}
-	got := b.run(worker.Load)
-	require.EqualValues(t, 1, got.Reconnects)
-	require.Greater(t, got.Request(0, driver.Put).Answered, uint64(10))
 }
 
 // TestRepliesOfSeveralServersShareWrites has three servers answer all of a session's ops in one turn: the next requests leave in one write per

@@ -1,115 +1,18 @@
 package engine
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"net/netip"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/op"
-	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
-
-// narrow is a poller whose sockets take a few bytes at a time.
-type narrow struct {
-	sockets.Poller
-	most  int
-	taken []byte
-}
-
-func (n *narrow) Watch(int, int32, bool) error { return nil }
-
-func (n *narrow) Write(_ int, p []byte) (int, error) {
-	took := min(n.most, len(p))
-	n.taken = append(n.taken, p[:took]...)
-	return took, nil
-}
-
-func (n *narrow) Writev(_ int, parts [][]byte) (int, error) {
-	taken := len(n.taken)
-	for _, part := range parts {
-		n.taken = append(n.taken, part[:min(n.most-(len(n.taken)-taken), len(part))]...)
-	}
-	return len(n.taken) - taken, nil
-}
-
-// Lent values leave between the bytes of their requests, whatever part of them the socket takes at a time.
-func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
-	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
-	require.NoError(t, err)
-	rapid.Check(t, func(t *rapid.T) {
-		sock := &narrow{most: rapid.SampledFrom([]int{700, 9000, 50_000, 10_000_000}).Draw(t, "most")}
-		w := &wire{poll: sock, codec: newGuarded(codec, new(hold)), partials: new(partials)}
-		c := &wireConn{state: isUp, codec: w.codec}
-		w.out, w.writer = newOutlet(w, sock), newWriter(w.codec, true)
-		var want []byte
-		for range rapid.IntRange(1, 25).Draw(t, "requests") {
-			o := op.Op{Verb: driver.Put, Key: fmt.Appendf(nil, "key:%d", len(want))}
-			o.Value = driver.Value{
-				Size: rapid.SampledFrom([]int{10, leastLent, leastLent, leastLent, 70_000}).Draw(t, "size"), Seed: rapid.Uint64().Draw(t, "seed"),
-			}
-			before := len(want)
-			want = codec.AppendRequest(want, &driver.Request{Verb: o.Verb, Key: o.Key, Value: &o.Value})
-			w.touch(c)
-			require.Equal(t, len(want)-before, w.put(c, &o))
-			if rapid.Bool().Draw(t, "write") {
-				w.write(c)
-			}
-		}
-		for c.out != nil {
-			w.write(c)
-		}
-		require.True(t, bytes.Equal(want, sock.taken))
-		require.Empty(t, c.lent)
-	})
-}
-
-// Large requests leave piece by piece, in order, while others are gathered behind them: waiting bytes are not moved with every piece, and the buffer
-// is reused.
-func TestRequestsLeaveBitByBit(t *testing.T) {
-	sock := &narrow{most: 1000}
-	w := &wire{poll: sock, partials: new(partials)}
-	w.out = newOutlet(w, sock)
-	c := &wireConn{state: isUp}
-	var want []byte
-	gather := func(size int) {
-		w.touch(c)
-		for range size {
-			c.out = append(c.out, byte(len(want)*7))
-			want = append(want, byte(len(want)*7))
-		}
-		c.dirty, w.dirty = false, nil
-	}
-	gather(300_000)
-	moves := 0
-	for left := 0; c.out != nil; left++ {
-		before := c.gone
-		w.write(c)
-		if c.out != nil && c.gone < before {
-			moves++
-		}
-		if left == 100 {
-			gather(50_000)
-		}
-	}
-	require.Equal(t, want, sock.taken)
-	require.Less(t, moves, 30, "of 350 writes")
-	require.Positive(t, moves, "what has left does not stay until all has")
-	require.Zero(t, c.gone)
-	require.False(t, c.blocked)
-	require.GreaterOrEqual(t, cap(w.buffer()), 300_000)
-	require.Zero(t, w.kept)
-}
 
 // Where a connection may go: to an address that is known, or to a socket in the file system.
 func TestConnectionsGoWhereTheyCan(t *testing.T) {
@@ -123,126 +26,20 @@ func TestConnectionsGoWhereTheyCan(t *testing.T) {
 	require.NoError(t, o.admits(&end))
 }
 
-// notebook is a poller that notes what it is asked to do. It fails, or takes less, as a test says.
-type notebook struct {
-	sockets.Poller                  // that does it; nil: nobody does
-	calls          []string         // to connect, watch, write and close
-	fails          map[string]error // by the name of the call
-	takes          []int            // bytes that each of the next writes takes; then all
-	waited         time.Duration    // the last time
+// idler is a poller that notes how long it is to wait.
+type idler struct {
+	sockets.Poller
+	waited time.Duration
 }
 
-// does notes a call, and returns why it fails.
-func (n *notebook) does(name string, args ...any) error {
-	n.calls = append(n.calls, strings.TrimSpace(name+" "+fmt.Sprintln(args...)))
-	return n.fails[name]
-}
-
-func (n *notebook) Connect(to *sockets.Endpoint, token int32) (int, error) {
-	if err := n.does("connect", token); err != nil {
-		return -1, err
-	}
-	return n.Poller.Connect(to, token)
-}
-
-func (n *notebook) Connected(fd int) error { return n.does("connected", fd) }
-
-func (n *notebook) Watch(fd int, token int32, room bool) error {
-	if err := n.does("watch", fd, room); err != nil || n.Poller == nil {
-		return err
-	}
-	return n.Poller.Watch(fd, token, room)
-}
-
-func (n *notebook) Wait(ready []sockets.Readiness, d time.Duration) (int, error) {
-	if n.waited = d; n.Poller == nil {
-		return 0, nil
-	}
-	return n.Poller.Wait(ready, d)
-}
-
-func (n *notebook) Write(fd int, p []byte) (int, error) {
-	return n.leave(fd, p, n.does("write", fd, string(p)))
-}
-
-func (n *notebook) Writev(fd int, parts [][]byte) (int, error) {
-	return n.leave(fd, slices.Concat(parts...), n.does("writev", fd, string(bytes.Join(parts, []byte("|")))))
-}
-
-func (n *notebook) leave(fd int, p []byte, err error) (int, error) {
-	if err != nil {
-		return 0, err
-	}
-	if len(n.takes) > 0 {
-		p, n.takes = p[:n.takes[0]], n.takes[1:]
-	}
-	if n.Poller != nil {
-		return n.Poller.Write(fd, p)
-	}
-	return len(p), nil
-}
-
-func (n *notebook) Close(fd int) {
-	_ = n.does("close", fd)
-	if n.Poller != nil {
-		n.Poller.Close(fd)
-	}
-}
-
-// What has more parts than one call takes is written by several, as long as the socket takes them whole.
-func TestAWriteOfManyParts(t *testing.T) {
-	n := new(notebook)
-	w := &wire{poll: n, partials: new(partials)}
-	w.out = newOutlet(w, n)
-	c := &wireConn{fd: 3, state: isUp, out: []byte("end"), lent: slices.Repeat([]lent{{text: []byte("value")}}, 2*mostParts)}
-	w.write(c)
-	require.Equal(t, []string{"writev 3", "writev 3", "write 3 end"}, []string{n.calls[0][:8], n.calls[1][:8], strings.Join(n.calls[2:], ", ")})
-	require.Nil(t, c.out)
-}
-
-// Only what stands in several places is gathered for a write. It is whole if the socket took all of it.
-func TestWhatIsGatheredForAWrite(t *testing.T) {
-	n := new(notebook)
-	o := newOutlet(&wire{poll: n, partials: new(partials)}, n)
-	c := &wireConn{fd: 3, out: []byte("put a end"), gone: 4}
-	pass := func(want int, whole bool, err error) {
-		t.Helper()
-		n.calls = nil
-		took, all, failed := o.pass(c)
-		require.Equal(t, []any{want, whole, err}, []any{took, all, failed})
-	}
-	pass(5, false, nil)
-	require.Equal(t, []string{"write 3 a end"}, n.calls)
-	c.lent = []lent{{at: 6, text: []byte("value")}}
-	pass(10, true, nil)
-	require.Equal(t, []string{"writev 3 a |value|end"}, n.calls)
-	n.takes = []int{9, 1}
-	pass(9, false, nil)
-	c.lent = nil
-	pass(1, false, nil)
-	failure := errors.New("no way")
-	n.fails = map[string]error{"write": failure, "writev": failure}
-	pass(0, false, failure)
-	c.lent = []lent{{at: 6, text: []byte("value")}}
-	pass(0, false, failure)
-	require.True(t, o.date(c), "what was passed has left at once")
-}
-
-// swallow is a poller that takes everything.
-type swallow struct{ sockets.Poller }
-
-func (swallow) Writev(int, [][]byte) (int, error) { return 0, nil }
-
-// The list of a write's parts is used again for the next.
-func TestGatheringAllocatesNothing(t *testing.T) {
-	o := newOutlet(&wire{partials: new(partials)}, swallow{})
-	c := &wireConn{out: []byte("put "), lent: []lent{{at: 4, text: []byte("value")}}}
-	require.Zero(t, testing.AllocsPerRun(100, func() { _, _, _ = o.pass(c) }))
+func (n *idler) Wait(_ []sockets.Readiness, d time.Duration) (int, error) {
+	n.waited = d
+	return 0, nil
 }
 
 // Sockets are only looked at if the wait is so short that a thread would wake later.
 func TestShortWaitsForSocketsAreNone(t *testing.T) {
-	n := new(notebook)
+	n := new(idler)
 	o := newOutlet(&wire{poll: n, partials: new(partials)}, n)
 	for d, want := range map[time.Duration]time.Duration{0: 0, 1: 0, spinBelow / 2: 0, 2 * spinBelow: 2 * spinBelow, time.Second: time.Second} {
 		_, err := o.wait(d)
@@ -253,7 +50,9 @@ func TestShortWaitsForSocketsAreNone(t *testing.T) {
 
 // What has not left when the lease is over was refused, and not sent. What has timed out has ended already.
 func TestRequestsThatHaveNotLeftAreTakenBack(t *testing.T) {
-	b, w, _ := newWireBench(t, 1)
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+	b.equip(worker.Load)
+	w := b.l.tr.(*wire)
 	for _, tt := range []struct{ sent, behind, fresh, dead, want int }{
 		{0, 0, 0, 0, 0},
 		{3, 0, 0, 0, 0},
@@ -287,22 +86,6 @@ func TestRequestsThatHaveNotLeftAreTakenBack(t *testing.T) {
 		require.Zero(t, c.unwritten(), "%+v", tt)
 		require.False(t, c.dirty)
 		require.Empty(t, w.dirty)
-	}
-}
-
-// Entries of the queue that have not left are those that were gathered, those that wait for a pipe, and those that a pipe has not begun to write.
-func TestWhatIsUnwritten(t *testing.T) {
-	require.Equal(t, 421, (&wireConn{fresh: 1, behind: 20, handed: 400}).unwritten())
-}
-
-// The part of a batch that goes to an endpoint is a batch, though it may have a single key.
-func TestBatchesOfOneKey(t *testing.T) {
-	c := &wireConn{codec: newGuarded(new(bustling), new(hold))}
-	w := newWriter(c.codec, false)
-	for keys, want := range []string{"get", "mget", "mget"} {
-		req := &driver.Request{Verb: driver.Get, Batch: make([]driver.Item, keys)}
-		require.Equal(t, "-"+want, string(c.request([]byte("-"), req)), "%d keys", keys)
-		require.Equal(t, "-"+want, string(w.request([]byte("-"), req, new(op.Op))), "%d keys", keys)
 	}
 }
 
