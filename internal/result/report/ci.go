@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -172,6 +173,15 @@ func (s *testSuites) run(r *run.Run) {
 		}
 		suite = s.begin(r.Plan, name, r.StartedAt, ph.Seconds)
 		suite.add(r.Plan+"."+name, "figures are valid", ph.Seconds, is, reasons...)
+		for _, op := range slices.Sorted(maps.Keys(ph.Op)) {
+			for _, check := range slices.Sorted(maps.Keys(ph.Op[op].Checks)) {
+				is, text := "", ""
+				if failed := ph.Op[op].Checks[check].Failed; failed > 0 {
+					is, text = "check", fmt.Sprintf("%s of %s ops failed it first", quantity.Thousands(failed), quantity.Thousands(ph.Op[op].Due))
+				}
+				suite.add(r.Plan+"."+name, op+": "+check, 0, is, text)
+			}
+		}
 		if ph.Search == nil {
 			continue
 		}

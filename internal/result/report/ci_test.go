@@ -17,6 +17,7 @@ func TestCasesForCI(t *testing.T) {
 	for _, r := range []*run.Run{good(), good(), overloaded(), unreachable(), levels()} {
 		all = append(all, timeline.Source{Run: r})
 	}
+	all[1].Run.Phase["get"].Op["get"].Checks = map[string]run.Check{"body": {}, "json $.a": {Failed: 3}}
 	for decision, text := range map[run.Decision]string{run.GateFailed: "B is worse", run.GatePassed: "B is not worse", run.GateUndecided: "Cannot tell: 50% more,\nor so"} {
 		x := compared()
 		x.Gate = &run.Gate{Metric: "cpu_per_op", Phase: string(decision), Decision: decision, Text: text}
@@ -45,7 +46,7 @@ func TestCasesForCI(t *testing.T) {
 	}
 	require.Len(t, seen, read.Tests)
 	require.Equal(t, map[string]int{
-		"aborted": 3, "assert fails": 1, "cannot_tell": 1, "failed": 1 + 3, "gate fails": 1, "invalid": 3, "limit fails": 2, "undecided": 1,
+		"aborted": 3, "assert fails": 1, "cannot_tell": 1, "check fails": 1, "failed": 1 + 3, "gate fails": 1, "invalid": 3, "limit fails": 2, "undecided": 1,
 	}, kinds)
 	require.NoError(t, GitHub(&github, all))
 	require.LessOrEqual(t, strings.Count(github.String(), "::error "), mostNoted)
