@@ -12,7 +12,7 @@ const nodeEntryBytes = 96
 // that is unknown, as with values of different sizes or other endpoints than built-in nodes.
 func (p *Plan) Evicts(ph *Phase) string {
 	t, d := p.Target(ph.Target), p.Dataset(ph.Dataset)
-	if t.Builtin == nil || ph.Populate == nil && len(ph.Setup) == 0 || d.Values.Sizes != nil || d.Values.File != nil || d.Keys.File != nil {
+	if t.Builtin == nil || ph.Populate == nil && !ph.fills() || d.Values.Sizes != nil || d.Values.File != nil || d.Keys.File != nil {
 		return ""
 	}
 	keys, copies := float64(d.Keys.Count), 1.0

@@ -28,7 +28,7 @@ func (p *Plan) expectHits(places map[string]hcl.Range) {
 		deletes := weightOf(ph.Ops, driver.Delete) > 0
 		_, written := places["phase."+ph.Name+".expect_hits"]
 		hits := !slices.ContainsFunc(p.uses(ph), func(x use) bool {
-			put := full[x] || x == at && weightOf(ph.Setup, driver.Put) > 0
+			put := full[x] || x == at && ph.fills()
 			return !put || x.data.Values.TTL > 0 // how many remain is unknown
 		})
 		if !written && ph.Verify == nil && ph.HitRatio == nil && ph.OnMiss == "" && ph.Trace() == nil && !deletes && hits && weightOf(ph.Ops, driver.Get) > 0 {

@@ -21,6 +21,7 @@ func TestExpectedHits(t *testing.T) {
 		{"another dataset populated", phase("a", "plain", "other", fill) + phase("x", "plain", "shared", gets), -1},
 		{"only put", phase("a", "plain", "shared", puts) + phase("x", "plain", "shared", gets), -1},
 		{"own setup", phase("x", "plain", "pool", setup+gets), 0.99},
+		{"own setup of steps", phase("x", "plain", "pool", "  setup {\n    step \"put\" {}\n  }\n"+gets), -1},
 		{"another's setup", phase("a", "plain", "pool", setup+gets) + phase("x", "plain", "pool", gets), -1},
 		{"deletes", phase("a", "plain", "shared", fill) + phase("x", "plain", "shared", deletes), -1},
 		{"deletes after setup", phase("x", "plain", "pool", setup+deletes), -1},

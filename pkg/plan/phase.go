@@ -304,3 +304,6 @@ func eachIn(path string, names []string) []string {
 	}
 	return paths
 }
+
+// fills reports whether the phase's setup puts every key of its sessions' pools. Steps do not.
+func (ph *Phase) fills() bool { return len(ph.Setup) > 0 && len(ph.SetupSteps) == 0 }

@@ -235,7 +235,7 @@ func (ph *Phase) stores() bool {
 		verb, known := everyStores(w.Op)
 		return !known || verb.Stores()
 	}
-	return len(ph.Setup) > 0 || ph.OnMiss != "" || ph.Trace() != nil || slices.ContainsFunc(ph.Ops, own)
+	return ph.OnMiss != "" || ph.Trace() != nil || slices.ContainsFunc(slices.Concat(ph.Ops, ph.Setup), own)
 }
 
 // values returns the bytes of values and held replies on connections.

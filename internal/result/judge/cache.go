@@ -1,11 +1,14 @@
 package judge
 
 import (
+	"slices"
+
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/plan/reuse"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -107,7 +110,7 @@ func filledBefore(p *plan.Plan, ph *plan.Phase, of *plan.Target) (filled bool) {
 			}
 		}
 	}
-	return filled || len(ph.Setup) > 0
+	return filled || slices.ContainsFunc(ph.Setup, func(w plan.Weight) bool { return w.Op == driver.Get.String() || w.Op == driver.Put.String() })
 }
 
 // cachesOf returns a target's caches as the engine makes them: one for each session, or one for the sessions of each worker. An entry's size is the

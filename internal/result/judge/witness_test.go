@@ -147,3 +147,11 @@ func TestBimodalTargetsDoNotStall(t *testing.T) {
 		require.Zero(t, stalled(seed, 0.05), seed)
 	}
 }
+
+// TestSetupsThatUseCaches has steps of a setup that neither get nor put leave caches empty.
+func TestSetupsThatUseCaches(t *testing.T) {
+	for op, uses := range map[string]bool{"get": true, "put": true, "login": false} {
+		ph := &plan.Phase{Setup: []plan.Weight{{Op: op, Weight: 1}}}
+		require.Equal(t, uses, filledBefore(&plan.Plan{Phases: []*plan.Phase{ph}}, ph, new(plan.Target)))
+	}
+}
