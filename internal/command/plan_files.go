@@ -109,19 +109,15 @@ func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, erro
 // keys reads a file's keys.
 func (n *namedFiles) keys(path, form, field string) (plan.EntryFacts, error) {
 	f := n.once(path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
-		switch form {
-		case keyfile.Vegeta:
+		if form == keyfile.Vegeta {
 			return n.targets(path, r, length)
-		case keyfile.RowForm:
-			is, err := keyfile.ReadRows(r)
-			if err != nil {
-				return finding{err: err}
-			}
-			facts := plan.EntryFacts{SHA256: is.SHA256, Length: length, Count: int64(len(is.Table)), Bytes: length, Columns: is.Columns}
-			return finding{sum: is.SHA256, says: fmt.Sprintf("%d rows: %s", facts.Count, dialect.Printable(strings.Join(is.Columns, ", "))), facts: facts}
 		}
 		is, err := keyfile.Check(r, keyfile.Source{Form: form, Field: field})
-		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: entryFacts(is, length), err: err}
+		says := fmt.Sprintf("%d keys", is.Count)
+		if form == keyfile.RowForm {
+			says = fmt.Sprintf("%d rows: %s", is.Count, dialect.Printable(strings.Join(is.Columns, ", ")))
+		}
+		return finding{sum: is.SHA256, says: says, facts: entryFacts(is, length), err: err}
 	})
 	facts, _ := f.facts.(plan.EntryFacts)
 	return facts, f.err
@@ -162,7 +158,7 @@ func (n *namedFiles) content(path string) ([]byte, error) {
 
 // entryFacts are the results for a file of the given length.
 func entryFacts(is keyfile.Facts, length int64) plan.EntryFacts {
-	return plan.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest}
+	return plan.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest, Columns: is.Columns}
 }
 
 // values reads a file's values.

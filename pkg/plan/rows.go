@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -37,18 +36,14 @@ func (b *block) rows() *Rows {
 	b.Text("pick", &rows.Pick)
 	b.Flag("loop", &rows.Loop)
 	b.Text("file", &rows.Path)
-	if !b.Require("file", `Write file = "users.csv", whose first line names its columns.`) || rows.Path == "" || b.r.Wrong[b.Path+".file"] {
-		return rows
+	if b.Require("file", `Write file = "users.csv", whose first line names its columns.`) && rows.Path != "" && !b.r.Wrong[b.Path+".file"] && b.r.keys != nil {
+		facts, err := b.r.keys(rows.Path, rowForm, "")
+		if err != nil {
+			b.Bad("file", err.Error(), "")
+			return rows
+		}
+		rows.SHA256, rows.Length, rows.Bytes, rows.Count, rows.Columns = facts.SHA256, facts.Length, facts.Bytes, facts.Count, facts.Columns
 	}
-	if b.r.keys == nil {
-		return rows
-	}
-	facts, err := b.r.keys(rows.Path, rowForm, "")
-	if err != nil {
-		b.Bad("file", err.Error(), "")
-		return rows
-	}
-	rows.SHA256, rows.Length, rows.Bytes, rows.Count, rows.Columns = facts.SHA256, facts.Length, facts.Bytes, facts.Count, facts.Columns
 	return rows
 }
 
@@ -80,51 +75,45 @@ func (v *validator) enough(ph *Phase, d *Dataset, at part) {
 
 // notes checks that what a phase's ops take from their scenario is there: fields of its row, and what setup or an earlier step has captured.
 func (v *validator) notes(ph *Phase, d *Dataset, at part) {
-	made := map[string]bool{}
-	take := func(steps []ScenarioStep, made map[string]bool, in part, setup bool) {
-		for _, step := range steps {
-			t := v.plan.Target(step.TargetIn(ph))
-			if t == nil || t.Op(step.Op) == nil {
-				continue
-			}
-			o := t.Op(step.Op)
-			for _, note := range o.notes {
-				v.note(d, note, made, in, "target."+t.Name+".op."+o.Name, "op "+dialect.Quote(o.Name))
-				if setup && strings.HasPrefix(note, "row.") && d.Rows != nil && d.Rows.Pick != SessionRows {
-					v.fault(fmt.Sprintf("%s: op %s takes {%s}, a row that its session does not keep", in.where, dialect.Quote(o.Name), note),
-						`Write pick = "session": setup is carried out once in a session, and other rows are those of a scenario.`, "dataset."+d.Name+".rows.pick", in.path)
-				}
-			}
-			for _, name := range o.captures {
-				made[name] = true
-			}
-		}
-	}
-	take(ph.SetupSteps, made, at.in("setup"), true)
+	made := v.taken(ph, d, ph.SetupSteps, nil, at.in("setup"))
 	for _, s := range ph.Scenarios {
-		of := map[string]bool{}
-		maps.Copy(of, made)
-		take(s.Steps, of, part{at.path + ".scenario." + s.Name, at.where + ", scenario " + dialect.Quote(s.Name)}, false)
+		v.taken(ph, d, s.Steps, made, part{at.path + ".scenario." + s.Name, at.where + ", scenario " + dialect.Quote(s.Name)})
 	}
-	if len(ph.Scenarios) == 0 {
-		for _, w := range ph.Ops {
-			take([]ScenarioStep{{Op: w.Op}}, map[string]bool{}, at, false)
+	for _, w := range ph.Ops {
+		if len(ph.Scenarios) == 0 {
+			v.taken(ph, d, []ScenarioStep{{Op: w.Op}}, nil, at)
 		}
 	}
 }
 
-// note checks one of these; made has what was captured before.
-func (v *validator) note(d *Dataset, note string, made map[string]bool, at part, path, who string) {
-	kind, name, _ := strings.Cut(note, ".")
-	r := d.Rows
-	switch {
-	case kind == "captured" && !made[name]:
-		v.fault(fmt.Sprintf("%s: %s takes {%s}, which nothing before it captures", at.where, who, note),
-			fmt.Sprintf("Write capture = { %s = … } in an op of an earlier step, or of a step in setup.", name), path, at.path)
-	case kind != "row":
-	case r == nil:
-		v.fault(fmt.Sprintf("%s: %s takes {%s}, and dataset %q has no rows", at.where, who, note, d.Name), `Write rows { file = "users.csv" } in it.`, path, at.path)
-	case r.SHA256 != "" && !slices.Contains(r.Columns, name):
-		v.fault(fmt.Sprintf("%s: %s takes {%s}, which is no column of %s", at.where, who, note, r.Path), dialect.Instead(name, r.Columns, "{row.%s}"), path, at.path)
+// taken checks this for some steps. made lists the captures before them; it returns those after them.
+func (v *validator) taken(ph *Phase, d *Dataset, steps []ScenarioStep, made []string, in part) []string {
+	for _, step := range steps {
+		t := v.plan.Target(step.TargetIn(ph))
+		if t == nil || t.Op(step.Op) == nil {
+			continue
+		}
+		o := t.Op(step.Op)
+		for _, note := range o.notes {
+			kind, name, _ := strings.Cut(note, ".")
+			why, remedy, path := "", "", "target."+t.Name+".op."+o.Name
+			switch r := d.Rows; {
+			case kind == "captured" && !slices.Contains(made, name):
+				why, remedy = "which nothing before it captures", fmt.Sprintf("Write capture = { %s = … } in an op of an earlier step, or of a step in setup.", name)
+			case kind != "row":
+			case r == nil:
+				why, remedy = fmt.Sprintf("and dataset %q has no rows", d.Name), `Write rows { file = "users.csv" } in it.`
+			case r.SHA256 != "" && !slices.Contains(r.Columns, name):
+				why, remedy = "which is no column of "+r.Path, dialect.Instead(name, r.Columns, "{row.%s}")
+			case in.path == "phase."+ph.Name+".setup" && r.Pick != SessionRows:
+				why, path = "a row that its session does not keep", "dataset."+d.Name+".rows.pick"
+				remedy = `Write pick = "session": setup is carried out once in a session, and other rows are those of a scenario.`
+			}
+			if why != "" {
+				v.fault(fmt.Sprintf("%s: op %s takes {%s}, %s", in.where, dialect.Quote(o.Name), note, why), remedy, path, in.path)
+			}
+		}
+		made = append(slices.Clip(made), o.captures...)
 	}
+	return made
 }

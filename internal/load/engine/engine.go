@@ -72,7 +72,6 @@ type Engine struct {
 	ready   map[string]bool          // targets whose servers the driver has prepared in this run
 	written map[[2]string]*written   // by target that holds the values, and dataset: what its sessions wrote
 	lists   map[listing]*keyfile.Set // files that the current phase takes keys and values from
-	rows    map[string]*keyfile.Rows // of the run's datasets, by their file's hash
 	seq     uint64                   // of the last snapshot
 	stage   stage
 	halt    atomic.Int32
@@ -148,7 +147,7 @@ func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 		leaveRoom(e.cfg.Loops)
 	}
 	e.run, e.plan, e.locals, e.ready, e.lists = a, p, map[string]*localTarget{}, map[string]bool{}, nil
-	e.written, e.rows = map[[2]string]*written{}, map[string]*keyfile.Rows{}
+	e.written = map[[2]string]*written{}
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep

@@ -143,7 +143,7 @@ func (e *Engine) filesOf(ctx context.Context, ph *plan.Phase) (map[string]worklo
 	e.lists = map[listing]*keyfile.Set{}
 	for _, name := range ph.Datasets() {
 		data := e.plan.Dataset(name)
-		for _, l := range []listing{keysFrom(data.Keys), valuesFrom(data.Values)} {
+		for _, l := range []listing{keysFrom(data.Keys), valuesFrom(data.Values), rowsFrom(data.Rows)} {
 			if set := before[l]; set != nil {
 				e.lists[l] = set
 			}
@@ -159,7 +159,7 @@ func (e *Engine) filesOf(ctx context.Context, ph *plan.Phase) (map[string]worklo
 		if err != nil {
 			return nil, err
 		}
-		rows, err := e.rowsOf(ctx, data.Rows)
+		rows, err := e.listed(ctx, rowsFrom(data.Rows))
 		if err != nil {
 			return nil, err
 		}
@@ -178,32 +178,7 @@ func (e *Engine) valuesOf(ctx context.Context, v plan.Values) (*keyfile.Set, err
 	return e.listed(ctx, valuesFrom(v))
 }
 
-// rowsOf returns a dataset's rows, which are kept for the run; nil if it has none.
-func (e *Engine) rowsOf(ctx context.Context, of *plan.Rows) (*keyfile.Rows, error) {
-	if of == nil {
-		return nil, nil
-	}
-	if rows := e.rows[of.SHA256]; rows != nil {
-		return rows, nil
-	}
-	const what = "file of rows"
-	file, err := e.openChecked(ctx, what, of.Path, of.Length)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	rows, err := keyfile.ReadRows(file.reading(ctx))
-	switch {
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s %q: %w", what, of.Path, context.Cause(ctx))
-	case err != nil || rows.SHA256 != of.SHA256: // an error may quote the file, which the coordinator may not see
-		return nil, notSame(what, of.Path)
-	}
-	e.rows[of.SHA256] = rows
-	return rows, nil
-}
-
-// listing is a file of keys or values, and its number of entries. The zero value stands for no file.
+// listing is a file of keys, values or rows, and its number of entries. The zero value stands for no file.
 type listing struct {
 	file  plan.EntryFile
 	count int64
@@ -222,6 +197,13 @@ func valuesFrom(v plan.Values) listing {
 		return listing{}
 	}
 	return listing{v.File.EntryFile, v.File.Count, keyfile.Source{Form: v.File.Form, Field: v.File.Field, Values: true, Encoding: v.File.Encoding}}
+}
+
+func rowsFrom(r *plan.Rows) listing {
+	if r == nil {
+		return listing{}
+	}
+	return listing{r.EntryFile, r.Count, keyfile.Source{Form: keyfile.RowForm}}
 }
 
 // listed returns the entries of a file and keeps them for later phases; nil for no file.
@@ -278,6 +260,8 @@ func (e *Engine) readList(ctx context.Context, f *plan.EntryFile, count int64, f
 	switch {
 	case from.Values:
 		what = "file of values"
+	case from.Form == keyfile.RowForm:
+		what = "file of rows"
 	case from.Form == keyfile.Vegeta:
 		what = "file of requests, with its bodies,"
 	}

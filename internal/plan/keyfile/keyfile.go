@@ -15,7 +15,6 @@ package keyfile
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -48,6 +47,8 @@ const (
 type Set struct {
 	text []byte
 	ends []uint32 // end of entry i in text
+
+	columns []string // of rows
 }
 
 // Len returns the number of entries.
@@ -58,6 +59,9 @@ func (s *Set) Bytes() int64 { return int64(len(s.text) + each*len(s.ends)) }
 
 // Append appends entry i.
 func (s *Set) Append(dst []byte, i uint64) []byte { return append(dst, s.at(i)...) }
+
+// Text returns entry i.
+func (s *Set) Text(i uint64) string { return string(s.at(i)) }
 
 // Size returns the size of entry i in bytes.
 func (s *Set) Size(i uint64) int { return len(s.at(i)) }
@@ -155,6 +159,10 @@ func Read(r io.Reader, from Source, count, bytes int64) (*Set, string, error) {
 // read fills the set, up to most bytes, and calls look after adding each entry.
 func (s *Set) read(r io.Reader, from Source, most int64, look func(*rowfile.Reader) error) (digest string, err error) {
 	sum := sha256.New()
+	if from.Form == RowForm {
+		err = s.readRows(io.TeeReader(r, sum))
+		return digestOf(sum), err
+	}
 	lines, err := from.reader(io.TeeReader(r, sum))
 	if err != nil {
 		return "", err
@@ -164,7 +172,7 @@ func (s *Set) read(r io.Reader, from Source, most int64, look func(*rowfile.Read
 		case err == io.EOF && len(s.ends) == 0:
 			return "", &rowfile.Error{Line: max(lines.Line(), 1), Column: 1, What: "no line has a " + from.what()}
 		case err == io.EOF:
-			return hex.EncodeToString(sum.Sum(nil)), nil
+			return digestOf(sum), nil
 		case err != nil:
 			return "", err
 		}
@@ -185,11 +193,12 @@ func (s *Set) read(r io.Reader, from Source, most int64, look func(*rowfile.Read
 
 // Facts holds the results of checking a file.
 type Facts struct {
-	SHA256  string // hash of the file's bytes, in lower-case hex
-	Count   int64
-	Bytes   int64 // memory of a set of the entries
-	Least   int   // bytes of the smallest entry
-	Largest int   // bytes of the largest entry
+	SHA256  string   // hash of the file's bytes, in lower-case hex
+	Count   int64    // of entries, or of rows
+	Columns []string // of rows
+	Bytes   int64    // memory of a set of the entries
+	Least   int      // bytes of the smallest entry
+	Largest int      // bytes of the largest entry
 }
 
 // Check reads a file as Read does, and refuses repeated keys.
@@ -207,7 +216,7 @@ func Check(r io.Reader, from Source) (Facts, error) {
 		}
 		return nil
 	})
-	f.SHA256, f.Count, f.Bytes = digest, int64(s.Len()), s.Bytes()
+	f.SHA256, f.Columns, f.Count, f.Bytes = digest, s.columns, int64(s.Len()/max(1, len(s.columns))), s.Bytes()
 	return f, err
 }
 

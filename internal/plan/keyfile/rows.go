@@ -1,9 +1,7 @@
 package keyfile
 
 import (
-	"crypto/sha256"
 	"encoding/csv"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/rowfile"
 )
 
-// RowForm is the form of a file of rows.
+// RowForm is the form of a CSV file (RFC 4180) whose first line names the columns. Each field is an entry, row by row.
 const RowForm = "rows"
 
 const (
@@ -21,52 +19,44 @@ const (
 	maxRowBytes = 64 << 20
 )
 
-// Rows are the records of a CSV file (RFC 4180) whose first line names the columns.
-type Rows struct {
-	Columns []string
-	Table   [][]string // by row, then column
-	SHA256  string     // of the file, in lower-case hex
-}
-
-// ReadRows reads a whole file. A mistake in it is an *rowfile.Error.
-func ReadRows(r io.Reader) (*Rows, error) {
-	sum := sha256.New()
-	limited := &io.LimitedReader{R: io.TeeReader(r, sum), N: maxRowBytes + 1}
+// readRows reads a whole file into the set.
+func (s *Set) readRows(r io.Reader) error {
+	limited := &io.LimitedReader{R: r, N: maxRowBytes + 1}
 	lines := csv.NewReader(limited)
-	rows := &Rows{}
-	for {
+	for n := 0; ; n++ {
 		row, err := lines.Read()
-		line, column := 1, 1
-		var wrong *csv.ParseError
+		at, wrong := &rowfile.Error{Line: 1, Column: 1}, new(csv.ParseError)
+		if err == nil {
+			line, _ := lines.FieldPos(0)
+			at.Line = int64(line)
+		}
 		switch {
+		case limited.N == 0 || err == nil && n > maxRows:
+			at.What = fmt.Sprintf("more than %d rows, or %d MiB of them: write fewer", maxRows, maxRowBytes>>20)
 		case errors.As(err, &wrong):
-			return nil, &rowfile.Error{Line: int64(wrong.Line), Column: int64(max(wrong.Column, 1)), What: wrong.Err.Error()}
-		case err != nil && err != io.EOF:
-			return nil, err
-		case err == nil:
-			line, column = lines.FieldPos(0)
-		}
-		mistake := func(format string, args ...any) error {
-			return &rowfile.Error{Line: int64(line), Column: int64(column), What: fmt.Sprintf(format, args...)}
-		}
-		switch {
-		case limited.N == 0 || len(rows.Table) > maxRows:
-			return nil, mistake("more than %d rows, or %d MiB of them: write fewer", maxRows, maxRowBytes>>20)
-		case err == io.EOF && len(rows.Table) == 0:
-			return nil, mistake("no rows: write the names of the columns on the first line, and the rows below it")
+			at = &rowfile.Error{Line: int64(wrong.Line), Column: int64(max(wrong.Column, 1)), What: wrong.Err.Error()}
+		case err == io.EOF && n < 2:
+			at.What = "no rows: write the names of the columns on the first line, and the rows below it"
 		case err == io.EOF:
-			rows.SHA256 = hex.EncodeToString(sum.Sum(nil))
-			return rows, nil
-		case rows.Columns != nil:
-			rows.Table = append(rows.Table, row)
-			continue
-		}
-		row[0] = strings.TrimPrefix(row[0], "\ufeff")
-		for i, name := range row {
-			if name == "" || strings.ContainsAny(name, "{}") || slices.Contains(row[:i], name) {
-				return nil, mistake("a column named %.40q: write a name of its own for each, without braces", name)
+			return nil
+		case err != nil:
+			return err
+		case n > 0:
+			for _, field := range row {
+				s.text = append(s.text, field...)
+				s.ends = append(s.ends, uint32(len(s.text)))
 			}
+		default:
+			row[0] = strings.TrimPrefix(row[0], "\ufeff")
+			for i, name := range row {
+				if name == "" || strings.ContainsAny(name, "{}") || slices.Contains(row[:i], name) {
+					at.What = fmt.Sprintf("a column named %.40q: write a name of its own for each, without braces", name)
+				}
+			}
+			s.columns = row
 		}
-		rows.Columns = row
+		if at.What != "" {
+			return at
+		}
 	}
 }

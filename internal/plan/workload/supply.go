@@ -20,10 +20,7 @@ type supply struct {
 }
 
 // Files holds what a dataset takes from files; nil for keys and values that are generated, and for no rows.
-type Files struct {
-	Keys, Values *keyfile.Set
-	Rows         *keyfile.Rows
-}
+type Files struct{ Keys, Values, Rows *keyfile.Set }
 
 // newSupply returns the supply of a dataset that a phase uses.
 func newSupply(p *plan.Plan, ph *plan.Phase, name string, step Step) (*supply, error) {

@@ -24,6 +24,7 @@ func answers(t *testing.T) (addr string, heard func() string) {
 		switch r.URL.Path {
 		case "/order":
 			w.Header().Set("Location", "/orders/7")
+			w.Header().Set("X-Long", strings.Repeat("x", 8<<10+1))
 			http.SetCookie(w, &http.Cookie{Name: "sid", Value: "s-1", Path: "/"})
 			http.SetCookie(w, &http.Cookie{Name: "old", Value: "x", MaxAge: -1})
 			_, _ = io.WriteString(w, ` {"id":"7","n":1.0,"on":true,"off":null,"a.b":"dot","list":[{"v":"one"},"two"],"token":"hush","crlf":"a\r\nX-Evil: 1","empty":""}`)
@@ -115,7 +116,7 @@ func TestCaptures(t *testing.T) {
 	require.Equal(t, driver.Bag{{Name: "cookie.sid", Target: 1, Text: "s-1"}, {Name: "cookie.old", Target: 1}, {Name: "captured.it", Text: "a\r\nX-Evil: 1"}}, reply.Found.Bag)
 	require.Equal(t, "GET /order sid=s-0  ", heard())
 	for selector, says := range map[string]string{
-		"json $.nothing": "is missing", "json $.empty": "is empty", "json $.list": "is a list", "body [^x]*": "", "header X-No": "is missing",
+		"json $.nothing": "is missing", "json $.empty": "is empty", "json $.list": "is a list", "body [^x]*": "", "header X-No": "is missing", "header X-Long": "is longer than 8 KiB",
 	} {
 		reply, err := asked(t, addr, words(selector), nil)
 		require.NoError(t, err)
@@ -152,12 +153,7 @@ func TestRequestsOfScenarios(t *testing.T) {
 			continue
 		}
 		require.Equal(t, c.heard, heard())
-		require.Equal(t, c.request.Follow, func() int {
-			if reply.Found == nil {
-				return 0
-			}
-			return reply.Found.Hops
-		}())
+		require.Equal(t, c.request.Follow, reply.Found.Hops)
 	}
 	parts := []Part{{Name: "file", File: &form.File{Path: "dir/me.png", Type: "image/png", Data: "AP8="}}, {Name: "alt", Text: "{captured.x}"}}
 	reply, err := asked(t, addr, &Form{Request: Request{Method: "POST", Path: "/p", Parts: parts}}, bag)
@@ -178,7 +174,6 @@ func TestMistakesInForms(t *testing.T) {
 	for says, f := range map[string]Form{
 		`equal has "jsn $.a": write "json $.a.b"`:                       {Request: get, Expect: &Expect{Equal: map[string]string{"jsn $.a": ""}}},
 		`absent has "json $.a[*]": write names and indexes`:             {Request: get, Expect: &Expect{Absent: []string{"json $.a[*]"}}},
-		`absent has "json $..a": write names`:                           {Request: get, Expect: &Expect{Absent: []string{"json $..a"}}},
 		`absent has "json a": write names`:                              {Request: get, Expect: &Expect{Absent: []string{"json a"}}},
 		`match of "body": error parsing regexp`:                         {Request: get, Expect: &Expect{Match: map[string]string{"body": "("}}},
 		`equal = "{captured.}": unknown placeholder {captured.}`:        {Request: get, Expect: &Expect{Equal: map[string]string{"body": "{captured.}"}}},
@@ -190,13 +185,8 @@ func TestMistakesInForms(t *testing.T) {
 		`follow = 21: write how many`:                                   post(func(r *Request) { r.Follow = 21 }),
 		`json has unknown placeholder {x} at character 1`:               post(func(r *Request) { r.JSON = `["{x}"]` }),
 		`path = "{captured.a}b": write a path that begins with /`:       post(func(r *Request) { r.Path = "{captured.a}b" }),
-		`expect has 33 checks: write at most 32`:                        {Request: get, Expect: &Expect{Absent: strings.Split(strings.Repeat("body x,", 32)+"body", ",")}},
+		`expect has 33 checks: write at most 32`:                        {Request: get, Expect: &Expect{Absent: strings.Split("body "+strings.Join(strings.Split("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456", ""), ",body "), ",")}},
 	} {
-		if strings.HasPrefix(says, "expect has") {
-			for i := range f.Expect.Absent {
-				f.Expect.Absent[i] = fmt.Sprintf("header X-%d", i)
-			}
-		}
 		_, err := Driver{}.CheckForm(&Config{}, driver.Form{Verb: 7, Name: "ask", Words: &f})
 		require.ErrorContains(t, err, says)
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -279,12 +281,9 @@ func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
 	if f.Request.Form != vegetaForm {
 		wrong("form = %.60q: write %q, for keys that are requests of a file, or leave it out", f.Request.Form, vegetaForm)
 	}
-	for _, a := range []struct {
-		name    string
-		written bool
-	}{{"method", f.Request.Method != ""}, {"path", f.Request.Path != ""}, {"headers", f.Request.Headers != nil}, {"body", f.Request.Body != ""}, {"json", f.Request.JSON != ""}, {"fields", f.Request.Fields != nil}, {"part", f.Request.Parts != nil}, {"basic", f.Request.Basic != ""}, {"follow", f.Request.Follow != 0}} {
-		if a.written {
-			wrong("%s beside form: leave it out: requests are those of the file", a.name)
+	for i, field := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("hcl"), ","); name != "form" && !reflect.ValueOf(f.Request).Field(i).IsZero() {
+			wrong("%s beside form: leave it out: requests are those of the file", name)
 		}
 	}
 	if !verb.Own() {
@@ -358,37 +357,25 @@ func readHeaders(all map[string]string, parse func(attribute, text string) form.
 
 // readStatuses records which status means which outcome.
 func readStatuses(w *wording, e *Expect, verb driver.Verb, wrong func(string, ...any)) {
+	e = cmp.Or(e, new(Expect))
 	for status := range w.outcomes {
 		switch {
-		case status/100 == 2:
+		case e.OK == nil && status/100 == 2:
 			w.outcomes[status] = driver.OK
+		case e.Miss == nil && (status == 404 || status == 410) && (verb == driver.Get || verb == driver.Delete): // of others, an error
+			w.outcomes[status] = driver.Miss
+		case e.Conflict == nil && (status == 409 || status == 412):
+			w.outcomes[status] = driver.Conflict
 		default:
 			w.outcomes[status] = driver.Error
 		}
-	}
-	if e == nil {
-		e = new(Expect)
-	}
-	var missing []int // of any other op, a page that is not there is an error
-	if verb == driver.Get || verb == driver.Delete {
-		missing = []int{404, 410}
 	}
 	named := map[int]bool{}
 	for _, list := range []struct {
 		name    string
 		written []int
-		usual   []int
 		outcome driver.Outcome
-	}{
-		{"ok", e.OK, nil, driver.OK},
-		{"miss", e.Miss, missing, driver.Miss},
-		{"conflict", e.Conflict, []int{409, 412}, driver.Conflict},
-	} {
-		if list.outcome == driver.OK && list.written != nil {
-			for status := 200; status < 300; status++ {
-				w.outcomes[status] = driver.Error
-			}
-		}
+	}{{"ok", e.OK, driver.OK}, {"miss", e.Miss, driver.Miss}, {"conflict", e.Conflict, driver.Conflict}} {
 		for _, status := range list.written {
 			switch {
 			case status < 200 || status > 599:
@@ -397,13 +384,7 @@ func readStatuses(w *wording, e *Expect, verb driver.Verb, wrong func(string, ..
 			case named[status]:
 				wrong("%s has the status %d, which another list has, too: write it once", list.name, status)
 			}
-			named[status] = true
-			w.outcomes[status] = list.outcome
-		}
-		for _, status := range list.usual {
-			if list.written == nil && !named[status] {
-				w.outcomes[status] = list.outcome
-			}
+			named[status], w.outcomes[status] = true, list.outcome
 		}
 	}
 }
