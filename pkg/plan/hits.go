@@ -14,7 +14,10 @@ const defaultHits = 0.99
 // mayMiss says whether an op of the phase that the plan words itself can end as a miss.
 func (p *Plan) mayMiss(ph *Phase) bool {
 	return slices.ContainsFunc(p.uses(ph), func(x use) bool {
-		return slices.ContainsFunc(ph.opsOn(x.target, x.data), func(name string) bool { o := x.target.Op(name); return o != nil && o.misses })
+		return slices.ContainsFunc(ph.opsOn(x.target, x.data), func(name string) bool {
+			o := x.target.Op(name)
+			return o != nil && slices.Contains(o.Outcomes, driver.Miss)
+		})
 	})
 }
 

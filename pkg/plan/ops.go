@@ -20,14 +20,7 @@ type Op struct {
 	Form   any    `json:"form"`             // the value that the driver's NewForm returned, filled
 	Repeat *bool  `json:"repeat,omitempty"` // whether it may be carried out twice; nil if the plan does not say
 
-	Reads   bool   `json:"-"` // its requests only read; it follows from Form, as the next two do
-	Command string `json:"-"` // the command that its requests are; "" if its driver names none
-
-	Checks []string `json:"-"` // of replies, by name
-
-	notes    []string // what its requests take from their scenario
-	captures []string // what its replies leave there
-	misses   bool     // they can end as misses
+	form.Wording `json:"-"` // follows from Form
 }
 
 // Words returns the names of the verbs in the plan.
@@ -178,8 +171,7 @@ func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 	if w.Stores != o.Stores {
 		v.fault(fmt.Sprintf("%s: stores = %t of a form that says otherwise", at.where, o.Stores), "Write what the form does.", at.path)
 	}
-	o.Reads, o.Command, o.misses = w.Reads, w.Command, slices.Contains(w.Outcomes, driver.Miss)
-	o.Checks, o.notes, o.captures = w.Checks, w.Notes, w.Captures
+	o.Wording = w
 	verb, _ := everyStores(o.Name)
 	switch store := !verbFor(o.Name).Own(); {
 	case store && w.Stores && !verb.Stores():

@@ -94,7 +94,7 @@ func (v *validator) taken(ph *Phase, d *Dataset, steps []ScenarioStep, made []st
 			continue
 		}
 		o := t.Op(step.Op)
-		for _, note := range o.notes {
+		for _, note := range o.Notes {
 			kind, name, _ := strings.Cut(note, ".")
 			why, remedy, path := "", "", "target."+t.Name+".op."+o.Name
 			switch r := d.Rows; {
@@ -113,7 +113,7 @@ func (v *validator) taken(ph *Phase, d *Dataset, steps []ScenarioStep, made []st
 				v.fault(fmt.Sprintf("%s: op %s takes {%s}, %s", in.where, dialect.Quote(o.Name), note, why), remedy, path, in.path)
 			}
 		}
-		made = append(slices.Clip(made), o.captures...)
+		made = append(slices.Clip(made), o.Captures...)
 	}
 	return made
 }

@@ -244,7 +244,7 @@ func (t Template) Append(dst []byte, req *driver.Request, run string) []byte {
 
 // Append appends the part's output for a request, as [Template.Append] does. A field is empty if the value is not a record.
 func (p *Part) Append(dst []byte, req *driver.Request, run string) []byte {
-	if p.Escape == nil {
+	if p.Escape == nil || p.Kind == Noted && req.Bag == nil { // as it is written, for people
 		return p.append(dst, req, run)
 	}
 	return p.Escape.from(p.append(dst, req, run), len(dst))

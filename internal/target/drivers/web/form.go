@@ -556,16 +556,13 @@ func (vocabulary) ShowForm(config any, f driver.Form, sample *driver.Request, ru
 	head := strings.TrimSpace(string(c.appendHead(w.appendLine(nil, sample, run), w, sample, len(body))))
 	var lines []string
 	for line := range strings.SplitSeq(head, "\r\n") {
-		lines = append(lines, shown(unknown.ReplaceAllString(line, "{$1}"), 200))
+		lines = append(lines, shown(line, 200))
 	}
 	if len(body) > 0 {
 		lines = append(lines, shown(string(body), 80))
 	}
 	return strings.Join(lines, "\n")
 }
-
-// unknown matches what a path holds in place of texts that only a run has.
-var unknown = regexp.MustCompile(`%7B((?:captured|row)\.\w+)%7D`)
 
 // shown returns a text for people: escaped, and cut if long.
 func shown(s string, most int) string {
