@@ -12,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -44,7 +45,7 @@ func TestRecordedCounts(t *testing.T) {
 			}
 			verb, counter, op := driver.Get.String(), counters[server][0], driver.Get
 			if strings.Contains(name, "GETBIT") {
-				target.Ops = []*plan.Op{{Name: "bit", Command: "GETBIT", Reads: true}}
+				target.Ops = []*plan.Op{{Name: "bit", Wording: form.Wording{Command: "GETBIT", Reads: true}}}
 				verb, counter = "bit", counters[server][2]
 			}
 			whole := &plan.Plan{Targets: []*plan.Target{target}, Observes: []*plan.Observe{{Name: "status", Kind: plan.ObserveServer, Target: "t"}}}
