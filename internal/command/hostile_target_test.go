@@ -211,6 +211,8 @@ func TestRepliesOutOfOrderAreNamed(t *testing.T) {
 			switch word := strings.TrimSpace(line); {
 			case word == "PING":
 				reply = "+PONG\r\n"
+			case word == "MGET": // asked of servers that do not send back what PING says
+				reply = "*2\r\n$-1\r\n$-1\r\n"
 			case word == "INFO" || word == "CONFIG":
 				reply = "-ERR unknown command\r\n"
 			case strings.HasPrefix(word, "key:"):

@@ -2,6 +2,8 @@ package command_test
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -265,8 +267,8 @@ func beginOfFiles(t *testing.T) *load {
 	return beginFile(t, filepath.Join(dir, "plan.hcl"))
 }
 
-// TestResultHasEveryDocumentedPath runs eight plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with files,
-// one with a cache, one that loses writes, and an experiment. It looks up each listed path in what --out wrote. A path that one of them
+// TestResultHasEveryDocumentedPath runs nine plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with files,
+// one with a cache, one that loses writes, one that renews connections, and experiments. It looks up each listed path in what --out wrote. A path that one of them
 // cannot have is in another.
 func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
@@ -291,8 +293,10 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	require.Empty(t, cached.result(60 * time.Second).Phase["read"].Notes) // hits in a cache bring no bytes
 	writers := begin(t, briefWriters)
 	writers.whole()
-	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out), decode(t, cached.out),
-		decode(t, writers.out), decode(t, syncs.out))
+	pages := httptest.NewServer(http.NotFoundHandler())
+	defer pages.Close()
+	renewed := begin(t, briefRenewals, "-var", "page="+pages.Listener.Addr().String())
+	renewed.result(60 * time.Second)
 
 	missing := strings.NewReplacer(
 		"latency = var.latency", "latency = var.latency\n miss_every = 7",
@@ -307,6 +311,11 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	appended.wait(60 * time.Second)
 	gated := begin(t, briefGate, "--budget", "1s")
 	require.Equal(t, exit.Undecided, gated.wait(60*time.Second), "%s%s", &gated.stdout, &gated.stderr)
+	ofVariants, err := filepath.Glob(filepath.Join(gated.runs, "*-1-*", "result.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, ofVariants)
+	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out), decode(t, cached.out),
+		decode(t, writers.out), decode(t, syncs.out), decode(t, renewed.out), decode(t, ofVariants[0]))
 	requirePaths(t, ofExperiment, 60, decode(t, compared.out), decode(t, appended.out), decode(t, gated.out))
 
 	b, err := os.ReadFile(compared.out)
@@ -320,6 +329,52 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(sides.stdout.String()), &tree))
 	requirePaths(t, ofComparison, 25, tree, decode(t, compared.out)) // what both have is of one form
 }
+
+// briefRenewals renews connections, and looks into replies.
+const briefRenewals = `
+plan "renewals" {}
+variable "page" { default = "" }
+target "t" {
+	driver = "redis"
+	builtin {}
+}
+target "pages" {
+	driver    = "web"
+	endpoints = [var.page]
+	op "page" {
+		request {
+			method = "GET"
+			path   = "/"
+		}
+		expect {
+			ok     = [404]
+			absent = ["header X"]
+		}
+	}
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = "32B" }
+}
+phase "puts" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { put = 1 }
+	closed {
+		sessions   = 2
+		iterations = 200
+		reconnect { ops = 10 }
+	}
+}
+phase "pages" {
+	target  = target.pages
+	dataset = dataset.d
+	ops     = { page = 1 }
+	closed {
+		sessions   = 2
+		iterations = 20
+	}
+}`
 
 // briefGate is an experiment with a gate.
 const briefGate = `
