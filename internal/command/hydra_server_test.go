@@ -134,9 +134,8 @@ func TestServersOfASpace(t *testing.T) {
 	require.Equal(t, all, ph.Target.Endpoints)
 	require.Equal(t, "servers", ph.Target.Placement)
 	require.EqualValues(t, 2000, ph.Op["put"].OK+ph.Op["get"].OK, "where the put went, the get goes")
-	for _, q := range ph.Requests {
-		require.Positive(t, q.Sent, q.Endpoint)
-	}
+	asked := slices.DeleteFunc(slices.Clone(ph.Requests), func(q run.Requests) bool { return q.Sent == 0 })
+	require.Greater(t, len(asked), 1, "the ports decide on each node's part of the keys, and a part may be too small for one")
 	text = strings.Replace(text, "cluster = true", `ready = "100ms"`, 1)
 	r := begin(t, text, "-var", nodes(all[1])).result(time.Minute)
 	require.Equal(t, exit.Failed, r.ExitCode)

@@ -136,16 +136,22 @@ func FuzzFromCoordinator(f *testing.F) {
 		if proto.Unmarshal(b, &msg) != nil {
 			return
 		}
-		for _, assigned := range []bool{false, true} {
+		begin := func(assigned bool) *session {
 			s := newSession(JoinConfig{Name: "w", New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1}, nil)
 			if assigned {
 				require.NoError(t, s.echoed(&pb.Echo{}, s.now(), time.Second))
 				require.NoError(t, s.assign(&pb.Assignment{Workers: 1}))
 			}
+			return s
+		}
+		for _, assigned := range []bool{false, true} {
+			s := begin(assigned)
 			switch m := msg.GetMessage().(type) {
 			case *pb.FromCoordinator_Envelope:
 				if s.accept(m.Envelope) == nil && m.Envelope.GetContent() != nil && assigned {
-					_ = s.do(m.Envelope) // as the one that carries orders out does, whenever it is its turn
+					other := begin(true) // s carries it out at any time, or ends before
+					_ = other.do(m.Envelope)
+					other.end()
 				}
 			case *pb.FromCoordinator_Echo:
 				_ = s.echoed(m.Echo, s.now(), time.Second) // refused or not
