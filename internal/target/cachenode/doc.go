@@ -13,7 +13,7 @@
 //	INFO [section …]               DBSIZE                        FLUSHALL [SYNC|ASYNC]
 //	AUTH [default] password        HELLO [2|3 [AUTH …] [SETNAME name]]
 //	CONFIG GET pattern …           CLIENT ID|GETNAME|SETNAME name|SETINFO …
-//	COMMAND [COUNT|DOCS|INFO …]
+//	COMMAND [COUNT|DOCS|INFO …]    QUIT
 //
 // They answer as Redis 7 does, in RESP2 until HELLO asks for RESP3. Everything else is "-ERR unknown command"; other options are refused. All values
 // are strings; MEMORY USAGE is an entry's share of the node's bound. Requests are arrays of bulk strings, of 1,024 arguments at most, or inline: a

@@ -15,6 +15,7 @@ type resp struct {
 	three   bool // RESP3
 	db      int
 	name    string // the client's name, as it set it
+	quits   bool   // the client has asked for the end
 	request respRequest
 	args    [][]byte // of the request being answered; slices of its bytes
 }
@@ -54,7 +55,7 @@ func (c *resp) answer(b []byte) (taken int, goOn bool) {
 	}
 	taken = c.request.at
 	c.request.reset()
-	return taken, true
+	return taken, !c.quits
 }
 
 // execute answers the request in c.args. Errors use Redis' own words if it has the same error.
@@ -128,6 +129,9 @@ func (c *resp) serveClient(name string) {
 		c.ping()
 	case "echo":
 		c.echo("ECHO")
+	case "quit":
+		c.ok()
+		c.quits = true
 	case "info":
 		c.info()
 	case "dbsize":

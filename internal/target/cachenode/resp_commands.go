@@ -46,6 +46,7 @@ var respCommands = [...]respCommand{
 	{"memory", 2, maxArgs, verbOther, after1, "server", "USAGE key", "What a key and its value take of the node's memory bound, in bytes"},
 	{"ping", 1, 2, verbOther, noKey, "connection", "[text]", "Answer, with the text if there is one"},
 	{"echo", 2, 2, verbOther, noKey, "connection", "text", "Answer with the text"},
+	{"quit", 1, maxArgs, verbOther, noKey, "connection", "", "Answer, and end the connection"},
 	{"info", 1, maxArgs, verbOther, noKey, "server", "[section ...]", "What the node counts; INFO all has peers and queue, too"},
 	{"dbsize", 1, 1, verbOther, noKey, "server", "", "How many keys the database has"},
 	{"flushall", 1, 2, verbOther, noKey, "server", "[SYNC|ASYNC]", "Forget all keys of all databases"},

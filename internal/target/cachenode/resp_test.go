@@ -276,6 +276,8 @@ func TestThirdProtocol(t *testing.T) {
 	for _, cmd := range respCommands {
 		require.NotContains(t, open(t, startNode(t, Config{})).do(append([]string{cmd.name}, strings.Fields(strings.Repeat(" 1", cmd.min-1))...)...), "unknown command")
 	}
+	require.Equal(t, "+OK\r\n", s.do("QUIT"))
+	s.closed()
 }
 
 // TestToolsOfRedis lets Redis' own tools load a node and look at it.
