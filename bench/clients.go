@@ -7,9 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // client is a program that can do the work of some cells.
@@ -35,10 +38,9 @@ type peer struct {
 }
 
 func loadgen(name, exe, dir string) client {
-	out := resultIn(dir)
 	plan := func(name string, c *cell, port string) []string {
 		return []string{
-			"coordinator", "run", name, "--runs", filepath.Join(dir, "runs"), "--out", out,
+			"coordinator", "run", name, "--runs", filepath.Join(dir, "runs"), "--out", resultIn(dir),
 			"-var", `endpoints=["127.0.0.1:` + port + `"]`, "-var", "driver=" + c.driver(), "-var", "keys=" + strconv.Itoa(c.keys()), "-var", "size=" + strconv.Itoa(c.size),
 		}
 	}
@@ -49,37 +51,43 @@ func loadgen(name, exe, dir string) client {
 				"-var", "pipeline="+strconv.Itoa(c.pipeline), "-var", "op="+c.op, "-var", "ops="+strconv.FormatInt(ops, 10))
 		},
 		fill: func(c *cell, port string) []string { return plan("bench/fill.hcl", c, port) },
-		rate: func(string) (float64, error) { return rateOfRun(out) },
+		rate: rateIn(dir),
 	}
 }
 
 // resultIn returns the path of the result of a run of loadgen.
 func resultIn(dir string) string { return filepath.Join(dir, "run.json") }
 
-// rateOfRun reads a result: all ops of one phase, from its first start to its last end.
-func rateOfRun(path string) (float64, error) {
-	b, err := os.ReadFile(path)
+// lastPhase reads the last phase of a run's result, and the figures of its only op.
+func lastPhase(dir string) (*run.Phase, *run.Op, error) {
+	b, err := os.ReadFile(resultIn(dir))
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	var r struct {
-		Phase map[string]struct {
-			Op map[string]struct {
-				RateWall *float64 `json:"rate_wall"`
-			} `json:"op"`
-		} `json:"phase"`
-	}
+	var r run.Run
 	if err := json.Unmarshal(b, &r); err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", resultIn(dir), err)
 	}
-	for _, phase := range r.Phase {
-		for _, op := range phase.Op {
-			if op.RateWall != nil {
-				return *op.RateWall, nil
-			}
+	for _, name := range slices.Backward(r.PhaseOrder) {
+		for _, op := range r.Phase[name].Op {
+			return r.Phase[name], op, nil
 		}
 	}
-	return 0, fmt.Errorf("%s has no rate", path)
+	return nil, nil, fmt.Errorf("%s has no figures", resultIn(dir))
+}
+
+// rateIn returns a function that reads the rate from a run's result: all ops, from the first start to the last end.
+func rateIn(dir string) func(string) (float64, error) {
+	return func(string) (float64, error) {
+		_, op, err := lastPhase(dir)
+		if err == nil && op.RateWall == nil {
+			err = fmt.Errorf("%s has no rate", resultIn(dir))
+		}
+		if err != nil {
+			return 0, err
+		}
+		return *op.RateWall, nil
+	}
 }
 
 // floorOf returns loadgen's client that only moves bytes. The processor time that it reports is that of the exchange alone.

@@ -65,42 +65,24 @@ type pace struct {
 
 // ownWriter returns the writer for a build of loadgen.
 func (b *bench) ownWriter(c *logCell, cl *client, dir string) *writer {
-	out := resultIn(b.dir)
 	return &writer{
 		name: cl.name,
 		argv: []string{
-			cl.exe, "coordinator", "run", "bench/logs.hcl", "--log-root", dir, "--runs", filepath.Join(b.dir, "runs"), "--out", out,
+			cl.exe, "coordinator", "run", "bench/logs.hcl", "--log-root", dir, "--runs", filepath.Join(b.dir, "runs"), "--out", resultIn(b.dir),
 			"-var", "layout=" + c.layout, "-var", "sync=" + c.sync, "-var", "size=" + strconv.Itoa(c.size),
 			"-var", fmt.Sprintf("seconds=%g", b.o.duration.Seconds()),
 		},
-		pace: func(string) (pace, error) { return paceOfResult(out) },
+		pace: func(string) (pace, error) { // the others time only the op, which is the service time
+			_, op, err := lastPhase(b.dir)
+			if err == nil && (op.Service.Mean == nil || op.RateWall == nil) {
+				err = fmt.Errorf("%s has no times", resultIn(b.dir))
+			}
+			if err != nil {
+				return pace{}, err
+			}
+			return pace{1 / *op.Service.Mean, *op.RateWall}, nil
+		},
 	}
-}
-
-// paceOfResult reads a result. The others time only the op, which is the service time.
-func paceOfResult(path string) (pace, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return pace{}, err
-	}
-	var r struct {
-		Phase map[string]struct {
-			Op map[string]struct {
-				RateWall *float64 `json:"rate_wall"`
-				Service  struct {
-					Mean *float64 `json:"mean"`
-				} `json:"service"`
-			} `json:"op"`
-		} `json:"phase"`
-	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return pace{}, fmt.Errorf("%s: %w", path, err)
-	}
-	write := r.Phase["write"].Op["append"]
-	if write.Service.Mean == nil || write.RateWall == nil {
-		return pace{}, fmt.Errorf("%s has no times", path)
-	}
-	return pace{1 / *write.Service.Mean, *write.RateWall}, nil
 }
 
 // peerWriter returns the writer for the program that a cell compares with, or an error that says why there is none.

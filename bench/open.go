@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // room is the pipeline depth of open loads: a session may have that many ops in flight, so that a brief stall of the target does not delay ops that
@@ -37,12 +38,12 @@ func (b *bench) punctuality(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	closed, err := b.pinned(ctx, c, "closed", "-var", "pipeline=1", "-var", "ops="+strconv.FormatInt(ops, 10))
+	p, op, err := b.pinned(ctx, c, "-var", "pipeline=1", "-var", "ops="+strconv.FormatInt(ops, 10))
 	if err != nil {
 		return err
 	}
-	most := closed.Op["get"].Rate
-	fmt.Fprintf(b.w, "\nclosed load, %d connections, pipeline 1: %.0f/s, %.2f µs of processor time an op\n", sessions, most, 1e6*closed.Cost)
+	most := given(op.Rate)
+	fmt.Fprintf(b.w, "\nclosed load, %d connections, pipeline 1: %.0f/s, %.2f µs of processor time an op\n", sessions, most, 1e6**p.OpCostSeconds)
 	for _, s := range []schedule{{"constant", 0.6}, {"poisson", 0.5}} {
 		if err := b.late(ctx, c, s, s.share*most); err != nil {
 			return err
@@ -63,16 +64,14 @@ func (b *bench) late(ctx context.Context, c *cell, s schedule, rate float64) err
 	}
 	var rounds []lateness
 	for i := range b.o.pairs {
-		p, err := b.pinned(ctx, c, "open", vars...)
+		p, op, err := b.pinned(ctx, c, vars...)
 		if err != nil {
 			return err
 		}
-		lag := p.Op["get"].Lag
-		p99 := given(lag.P99)
-		kept := p.Generator.Interrupted
-		l := lateness{given(lag.P50), p99, p.Expected, p99 / p.Expected, given(lag.P999), p.Cost, p.Generator.Busy, math.NaN(), math.NaN()}
-		if kept != nil {
-			l[7], l[8] = kept.Seconds, kept.Max
+		p99, expected := given(op.Lag.P99), given(p.ExpectedLagP99)
+		l := lateness{given(op.Lag.P50), p99, expected, p99 / expected, given(op.Lag.P999), *p.OpCostSeconds, p.Generator.Busy, math.NaN(), math.NaN()}
+		if kept := p.Generator.Interrupted; kept != nil {
+			l[7], l[8] = kept.Seconds, kept.MaxSeconds
 		}
 		rounds = append(rounds, l)
 		fmt.Fprintf(b.w, "  %-8d%s  %s\n", i+1, l, p.Validity)
@@ -112,28 +111,6 @@ func middle(rounds []lateness) (m lateness) {
 	return m
 }
 
-// phaseFigures are the figures read from a phase of a result.
-type phaseFigures struct {
-	Validity  string  `json:"validity"`
-	Cost      float64 `json:"op_cost_seconds"`
-	Expected  float64 `json:"expected_lag_p99"`
-	Generator struct {
-		Busy        float64 `json:"busy"`
-		Interrupted *struct {
-			Seconds float64 `json:"seconds"`
-			Max     float64 `json:"max_seconds"`
-		} `json:"interrupted"`
-	} `json:"generator"`
-	Op map[string]struct {
-		Rate float64 `json:"rate"`
-		Lag  struct {
-			P50  *float64 `json:"p50"`
-			P99  *float64 `json:"p99"`
-			P999 *float64 `json:"p999"`
-		} `json:"lag"`
-	} `json:"op"`
-}
-
 // pinnedArgs returns loadgen's command line with its loop on the clients' processor and everything else on the server's.
 func (b *bench) pinnedArgs(c *cell, vars ...string) []string {
 	lg := b.clients[0]
@@ -145,28 +122,21 @@ func (b *bench) pinnedArgs(c *cell, vars ...string) []string {
 	return slices.Concat(b.serverOn, []string{lg.exe}, args, vars)
 }
 
-// pinned runs pinnedArgs and returns a phase of the result. An invalid result counts, too.
-func (b *bench) pinned(ctx context.Context, c *cell, phase string, vars ...string) (*phaseFigures, error) {
+// pinned runs pinnedArgs and returns the result's phase and its op. An invalid result counts, too.
+func (b *bench) pinned(ctx context.Context, c *cell, vars ...string) (*run.Phase, *run.Op, error) {
 	argv := b.pinnedArgs(c, vars...)
 	if err := os.Remove(resultIn(b.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return nil, nil, err
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = b.root
 	words, failed := cmd.CombinedOutput()
-	text, err := os.ReadFile(resultIn(b.dir))
+	p, op, err := lastPhase(b.dir)
+	if err == nil && p.OpCostSeconds == nil {
+		err = errors.New("no processor time")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), errors.Join(failed, err), words)
+		return nil, nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), errors.Join(failed, err), words)
 	}
-	var r struct {
-		Phase map[string]*phaseFigures `json:"phase"`
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", resultIn(b.dir), err)
-	}
-	p := r.Phase[phase]
-	if p == nil || p.Cost == 0 {
-		return nil, fmt.Errorf("%s: no figures of phase %s\n%s", strings.Join(argv, " "), phase, words)
-	}
-	return p, nil
+	return p, op, nil
 }

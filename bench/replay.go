@@ -13,7 +13,6 @@ import (
 
 // replayOf returns loadgen's client that replays a trace of the gets which loadgen otherwise draws from a dataset.
 func replayOf(exe, dir string) client {
-	out := resultIn(dir)
 	return client{
 		name: "replay", exe: exe,
 		args: func(c *cell, port string, ops int64) []string {
@@ -25,11 +24,11 @@ func replayOf(exe, dir string) client {
 				_ = writeGets(path, ops) // if it could not, loadgen says what is wrong with the file
 			}
 			return []string{
-				"coordinator", "run", "bench/replay.hcl", "--runs", filepath.Join(dir, "runs"), "--out", out, "-var", `endpoints=["127.0.0.1:` + port + `"]`,
+				"coordinator", "run", "bench/replay.hcl", "--runs", filepath.Join(dir, "runs"), "--out", resultIn(dir), "-var", `endpoints=["127.0.0.1:` + port + `"]`,
 				"-var", "file=" + path, "-var", "sessions=" + strconv.Itoa(sessions), "-var", "pipeline=" + strconv.Itoa(c.pipeline),
 			}
 		},
-		rate: func(string) (float64, error) { return rateOfRun(out) },
+		rate: rateIn(dir),
 	}
 }
 
