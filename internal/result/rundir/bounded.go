@@ -112,10 +112,8 @@ func (w *weighing) value(t reflect.Type, depth int) error {
 		t = reflect.TypeFor[string]()
 	}
 	switch w.next() {
-	case '{':
-		return w.object(t, depth)
-	case '[':
-		return w.array(t, depth)
+	case '{', '[':
+		return w.items(t, depth)
 	case '"':
 		text, err := w.string()
 		if err != nil || t == nil {
@@ -123,7 +121,7 @@ func (w *weighing) value(t reflect.Type, depth int) error {
 		}
 		return w.take(int64(len(text)))
 	case 0, '}', ']', ',', ':':
-		return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+		return w.none()
 	}
 	return w.word()
 }
@@ -148,93 +146,74 @@ func ownDecoder(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// array weighs the elements. Those of a slice count twice: while it grows, it leaves as much again as garbage.
-func (w *weighing) array(t reflect.Type, depth int) error {
-	var element reflect.Type
-	var size int64
-	if t != nil {
-		switch t.Kind() {
-		case reflect.Slice:
-			element = t.Elem()
-			size = 2 * int64(element.Size())
-		case reflect.Array:
-			element = t.Elem()
-		case reflect.Interface:
-			element, size = t, 2*int64(t.Size())
-		}
-	}
-	return w.list(']', func() error {
-		if err := w.take(size); err != nil {
-			return err
-		}
-		return w.value(element, depth+1)
-	})
-}
-
-// object weighs the members. Those of a map count twice, since it has room for as many again.
-func (w *weighing) object(t reflect.Type, depth int) error {
+// items weighs the elements of an array or the members of an object. Those of a slice count twice: while it grows, it leaves as much again as garbage.
+// So do those of a map, which has room for as many again.
+func (w *weighing) items(t reflect.Type, depth int) error {
 	var fields map[string]reflect.Type
 	var element reflect.Type
 	var size int64
+	object, end := w.text[w.at] == '{', w.text[w.at]+2 // in ASCII
 	if t != nil {
-		switch t.Kind() {
-		case reflect.Struct:
+		switch kind := t.Kind(); {
+		case object && kind == reflect.Struct:
 			fields = w.fieldsOf(t)
-		case reflect.Map:
+		case object && kind == reflect.Map:
+			element, size = t.Elem(), 2*int64(t.Elem().Size()+t.Key().Size())
+		case object && kind == reflect.Interface:
+			element, size = t, 2*int64(t.Size()+reflect.TypeFor[string]().Size())
+		case !object && kind == reflect.Slice:
+			element, size = t.Elem(), 2*int64(t.Elem().Size())
+		case !object && kind == reflect.Array:
 			element = t.Elem()
-			size = 2 * int64(element.Size()+t.Key().Size())
-		case reflect.Interface:
-			element = t
-			size = 2 * int64(t.Size()+reflect.TypeFor[string]().Size())
+		case kind == reflect.Interface:
+			element, size = t, 2*int64(t.Size())
 		}
 	}
-	return w.list('}', func() error {
-		if w.next() != '"' {
-			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+	w.at++
+	for c := w.next(); c != end; {
+		of := element
+		if object {
+			name, err := w.name()
+			if err != nil {
+				return err
+			}
+			if fields != nil {
+				of = fields[folded(name)]
+			} else if element != nil {
+				w.left -= int64(len(name))
+			}
 		}
-		name, err := w.string()
-		if err != nil {
+		if err := w.take(size); err != nil {
 			return err
 		}
-		if w.next() != ':' {
-			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
-		}
-		w.at++
-		if fields != nil {
-			return w.value(fields[folded(name)], depth+1)
-		}
-		if element == nil {
-			return w.value(nil, depth+1)
-		}
-		if err := w.take(size + int64(len(name))); err != nil {
+		if err := w.value(of, depth+1); err != nil {
 			return err
 		}
-		return w.value(element, depth+1)
-	})
+		if c = w.next(); c == ',' {
+			w.at++
+		} else if c != end {
+			return w.none()
+		}
+	}
+	w.at++
+	return nil
 }
 
-// list scans the comma-separated items up to the end.
-func (w *weighing) list(end byte, each func() error) error {
+// name consumes the name of an object's member, and its colon.
+func (w *weighing) name() (string, error) {
+	if w.next() != '"' {
+		return "", w.none()
+	}
+	name, err := w.string()
+	if err == nil && w.next() != ':' {
+		err = w.none()
+	}
 	w.at++
-	if w.next() == end {
-		w.at++
-		return nil
-	}
-	for {
-		if err := each(); err != nil {
-			return err
-		}
-		switch w.next() {
-		case ',':
-			w.at++
-		case end:
-			w.at++
-			return nil
-		default:
-			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
-		}
-	}
+	return name, err
 }
+
+// none says that there is no JSON here.
+func (w *weighing) none() error { return fmt.Errorf("byte %d: %w", w.at, errNoJSON) }
 
 // string returns the current string, which is valid until the next call.
 func (w *weighing) string() (string, error) {
