@@ -104,7 +104,6 @@ func (c *Collector) collect(v *View, emit func(*metric)) {
 	p.flag("run_active", !v.Ended, v.Run)
 	if c.workers != nil {
 		p.verdict(v)
-		p.asserts(v)
 		for _, e := range v.Events {
 			p.flag("event", e.On, v.Run, e.Phase, e.Name)
 		}
@@ -168,14 +167,11 @@ func (p *page) histogram(of string, h *hist.Hist, bounds []int64, labels ...stri
 	p.emit(m)
 }
 
+// verdict emits the run's verdict, whether the plan's asserts hold, and their limits.
 func (p *page) verdict(v *View) {
-	p.number("run_completeness", completeness(v.Verdict.Completeness), v.Run)
+	p.number("run_completeness", map[run.Completeness]float64{run.Degraded: 1, run.Aborted: 2, run.Failed: 3}[v.Verdict.Completeness], v.Run)
 	p.number("run_validity", validity(v.Verdict.Validity), v.Run)
-	p.number("run_assertions", assertions(v.Verdict.Assertions), v.Run)
-}
-
-// asserts emits whether the plan's asserts hold, and their limits.
-func (p *page) asserts(v *View) {
+	p.number("run_assertions", map[run.Assertions]float64{run.Pass: 1, run.Fail: 2, run.Undecided: 3}[v.Verdict.Assertions], v.Run)
 	for _, a := range v.Asserts {
 		holds := -1.0
 		if a.OK != nil {
@@ -223,14 +219,6 @@ func (p *page) workers(run string, list []worker.Status) {
 	}
 }
 
-func completeness(c run.Completeness) float64 {
-	return map[run.Completeness]float64{run.Degraded: 1, run.Aborted: 2, run.Failed: 3}[c]
-}
-
 func validity(v run.Validity) float64 {
 	return map[run.Validity]float64{run.Suspect: 1, run.Invalid: 2}[v]
-}
-
-func assertions(a run.Assertions) float64 {
-	return map[run.Assertions]float64{run.Pass: 1, run.Fail: 2, run.Undecided: 3}[a]
 }

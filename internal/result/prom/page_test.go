@@ -218,7 +218,7 @@ func TestWorkersSumToTheCoordinator(t *testing.T) {
 	}
 	verbs := []driver.Verb{driver.Get}
 	a, b := counted(verbs, 3, 4, 3), counted(verbs, 5, 4, 3)
-	two := prom.NewView("r", p).Phases[2].Scenarios
+	two := prom.NewView("r", p).Phases[2].Plan.Scenarios
 	chained(a, two)
 	chained(b, two[:1])
 	whole := &measure.Totals{}

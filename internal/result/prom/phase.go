@@ -41,10 +41,10 @@ func (p *phasePage) write() {
 	p.count("errors_total", load.Errors.Total(), run, name)
 	p.count("stalls_total", load.Stalls, run, name)
 	p.number("max_stall_seconds", seconds(float64(load.MaxStall)), run, name)
-	if p.ph.HasSetup {
+	if len(p.ph.Plan.Setup) > 0 {
 		p.setup()
 	}
-	if p.ph.Cached {
+	if len(p.ph.Plan.Behind) > 0 { // gets may read through a cache
 		p.cache(&load.Cache)
 	}
 	shares := p.ph.shares(load.Requests)
@@ -61,7 +61,7 @@ func (p *phasePage) write() {
 			p.requests(&t, verb, shares[i])
 		}
 	}
-	for i := range p.ph.Scenarios {
+	for i := range p.ph.Plan.Scenarios {
 		p.scenario(i, load)
 	}
 }
@@ -144,7 +144,7 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		p.count("ops_total", n, run, phase, name, driver.Outcome(i).String())
 	}
 	p.number("ops_in_flight", float64(o.InFlight), run, phase, name)
-	if p.ph.Batch > 1 {
+	if p.ph.Plan.Batch > 1 {
 		p.count("keys_due_total", o.Keys.Due, run, phase, name)
 		for i, n := range o.Keys.Outcomes {
 			p.count("keys_total", n, run, phase, name, driver.Outcome(i).String())
@@ -198,14 +198,14 @@ func (p *phasePage) scenario(i int, load *measure.Totals) {
 	if i < len(load.Scenarios) {
 		o = load.Scenarios[i]
 	}
-	run, phase, s := p.v.Run, p.ph.Name, &p.ph.Scenarios[i]
+	run, phase, s := p.v.Run, p.ph.Name, &p.ph.Plan.Scenarios[i]
 	p.chain([...]string{"scenarios_due_total", "scenarios_total", "scenarios_in_flight", "scenario_response_seconds"}, o, run, phase, s.Name)
-	for j, step := range s.Steps {
+	for j, name := range s.StepNames() {
 		of := &measure.Op{}
 		if j < len(o.Steps) {
 			of = o.Steps[j]
 		}
-		p.chain([...]string{"steps_due_total", "steps_total", "steps_in_flight", "step_response_seconds"}, of, run, phase, s.Name, step.Name, step.Target)
+		p.chain([...]string{"steps_due_total", "steps_total", "steps_in_flight", "step_response_seconds"}, of, run, phase, s.Name, name, s.Steps[j].TargetIn(p.ph.Plan))
 	}
 }
 

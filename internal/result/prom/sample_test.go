@@ -214,7 +214,7 @@ func asked(ph *prom.Phase, seconds int) *measure.Totals {
 }
 
 // chained adds due scenarios, for each one in flight and one of each outcome, and the same for their steps.
-func chained(t *measure.Totals, scenarios []prom.Scenario) {
+func chained(t *measure.Totals, scenarios []plan.Scenario) {
 	for i, s := range scenarios {
 		for j := range s.Steps {
 			at := measure.Step{Scenario: i, Step: j}
@@ -245,10 +245,10 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	get.Load = counted(get.Verbs, 2, 4, 3)
 	chains := v.Phase("chains")
 	chains.Load = counted(chains.Verbs, 1, 1, 0)
-	chained(chains.Load, chains.Scenarios)
+	chained(chains.Load, chains.Plan.Scenarios)
 	across := v.Phase("across")
 	across.Load = asked(across, 1)
-	chained(across.Load, across.Scenarios)
+	chained(across.Load, across.Plan.Scenarios)
 	cached := v.Phase("cached")
 	cached.Load = asked(cached, 1)
 	cached.Load.Cache = measure.Cache{

@@ -50,32 +50,17 @@ type Observation struct {
 
 // Phase is one phase of a View. NewView sets everything that the plan determines; Offered, Setup and Load are set as the run is measured.
 type Phase struct {
-	Name      string
-	Verbs     []driver.Verb   // of the mix, in order
-	Words     driver.Words    // for their names
-	Scenarios []Scenario      // in the plan's order
-	HasSetup  bool            // the phase has a setup
-	Targets   []Target        // in the order in which requests are counted
-	Cached    bool            // gets may read through a cache
-	Batch     int             // keys per op
-	Files     bool            // the target is files on the workers' machines: reading them sends nothing
-	Syncs     bool            // ops that store wait for a sync of their own
-	Copies    int             // the largest N of targets with client-side replication; 0 if there are none
-	Offered   float64         // current ops per second; 0 in a closed phase, and while none are offered
-	Setup     *measure.Totals // untimed puts before the load, cumulative; nil before the first
-	Load      *measure.Totals // the phase's load, populate or clear, cumulative; nil before it begins
-}
-
-// Scenario is one of a phase's scenarios.
-type Scenario struct {
-	Name  string
-	Steps []Step
-}
-
-// Step is one step of a scenario.
-type Step struct {
-	Name   string
-	Target string // target of its ops
+	Name    string
+	Plan    *plan.Phase
+	Verbs   []driver.Verb   // of the mix, in order
+	Words   driver.Words    // for their names
+	Targets []Target        // in the order in which requests are counted
+	Files   bool            // the target is files on the workers' machines: reading them sends nothing
+	Syncs   bool            // ops that store wait for a sync of their own
+	Copies  int             // the largest N of targets with client-side replication; 0 if there are none
+	Offered float64         // current ops per second; 0 in a closed phase, and while none are offered
+	Setup   *measure.Totals // untimed puts before the load, cumulative; nil before the first
+	Load    *measure.Totals // the phase's load, populate or clear, cumulative; nil before it begins
 }
 
 // Target is one of a phase's targets.
@@ -113,7 +98,7 @@ func NewView(runID string, p *plan.Plan) View {
 }
 
 func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
-	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Cached: len(ph.Behind) > 0, Batch: ph.Batch, Files: p.Target(ph.Target).Executor == plan.Thread, Words: p.Words()}
+	out := Phase{Name: ph.Name, Plan: ph, Files: p.Target(ph.Target).Executor == plan.Thread, Words: p.Words()}
 	if c, ok := p.Target(ph.Target).Config.(interface{ Syncs() bool }); ok {
 		out.Syncs = c.Syncs()
 	}
@@ -140,14 +125,6 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 		if t.Replication != nil {
 			out.Copies = max(out.Copies, t.Replication.N)
 		}
-	}
-	for i := range ph.Scenarios {
-		s := &ph.Scenarios[i]
-		one := Scenario{Name: s.Name}
-		for j, name := range s.StepNames() {
-			one.Steps = append(one.Steps, Step{name, s.Steps[j].TargetIn(ph)})
-		}
-		out.Scenarios = append(out.Scenarios, one)
 	}
 	return out
 }
