@@ -184,13 +184,8 @@ func (f *quickFlags) ready(a *address, words io.Writer) (err error) {
 
 // written writes the plan by its template, reads it, and keeps its text where --plan says. The plan is nil if that is all that --plan asks for.
 func (f *quickFlags) written(cmd *cobra.Command, form string, with any) (text []byte, p *plan.Plan, err error) {
-	var b bytes.Buffer
-	if err := template.Must(template.New("plan").Parse(form)).Execute(&b, with); err != nil {
+	if text, err = filled(form, "plan", with); err != nil {
 		return nil, nil, err
-	}
-	text, diags := plan.Format(b.Bytes(), "plan")
-	if diags.HasErrors() {
-		return nil, nil, diags
 	}
 	if p, err = f.read(text).plan(cmd.ErrOrStderr()); err != nil {
 		return nil, nil, err
@@ -207,6 +202,19 @@ func (f *quickFlags) written(cmd *cobra.Command, form string, with any) (text []
 		}
 	}
 	return text, p, nil
+}
+
+// filled returns the text of a plan that a template makes. Errors call it name.
+func filled(form, name string, with any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := template.Must(template.New("plan").Parse(form)).Execute(&b, with); err != nil {
+		return nil, err
+	}
+	text, diags := plan.Format(b.Bytes(), name)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return text, nil
 }
 
 // carryOut runs the plan, shows the result, and removes what the run left on the server. If its fill times out, it begins again, more slowly.

@@ -33,13 +33,9 @@ Another may have written an imported run, so the command names the servers and k
 			if err != nil {
 				return failed("%w", err)
 			}
-			canonical, err := rundir.Plan(root, args[0])
+			p, _, err := planOf(known, root, args[0])
 			if err != nil {
 				return failed("%w", err)
-			}
-			p, err := plan.Decode(canonical, known.All)
-			if err != nil {
-				return failed("run %s: %w", args[0], err)
 			}
 			if flags.loops.foreign = rundir.Imported(root, args[0]); flags.loops.foreign && !yes {
 				if err := ask(cmd, "these keys", cleared(p)); err != nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	_ "embed" // a function that bash may lack
 	"fmt"
 	"io"
@@ -19,21 +20,6 @@ import (
 //go:embed completion.bash
 var bashWords string
 
-// shells are the shells with command completion.
-var shells = [...]struct {
-	name  string
-	write func(root *cobra.Command, w io.Writer) error
-}{
-	{"bash", func(root *cobra.Command, w io.Writer) error {
-		if _, err := io.WriteString(w, bashWords); err != nil {
-			return err
-		}
-		return root.GenBashCompletionV2(w, true)
-	}},
-	{"zsh", (*cobra.Command).GenZshCompletion},
-	{"fish", func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) }},
-}
-
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
@@ -51,13 +37,15 @@ For every new shell, add that line to ~/.bashrc, ~/.zshrc (after compinit) or ~/
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args:      one("shell"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, s := range shells {
-				if s.name == args[0] {
-					if err := s.write(cmd.Root(), cmd.OutOrStdout()); err != nil {
-						return failed("%w", err)
-					}
-					return nil
-				}
+			root, w := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				_, err := io.WriteString(w, bashWords)
+				return orFailed(cmp.Or(err, root.GenBashCompletionV2(w, true)))
+			case "zsh":
+				return orFailed(root.GenZshCompletion(w))
+			case "fish":
+				return orFailed(root.GenFishCompletion(w, true))
 			}
 			return fmt.Errorf("unknown shell %q: write bash, zsh or fish", args[0])
 		},
@@ -83,6 +71,7 @@ func complete(c *cobra.Command, known *drivers.Set) {
 		"on-worker-loss": oneOf("continue", "abort", "replace"),
 		"protocol":       oneOf("resp", "memcached", "hydra"),
 		"op":             oneOf("get", "put"),
+		"latency":        oneOf("service", "response"),
 	} {
 		if c.Flags().Lookup(name) == nil {
 			continue

@@ -152,20 +152,11 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.timeout < 0 {
 		return fmt.Errorf("--timeout %v: write a positive duration, such as 10m", f.timeout)
 	}
-	if err := f.page.check(); err != nil {
+	err := cmp.Or(f.page.check(), errors.Join(f.checkProgress(), f.checkOutputs()), f.loops.check(), f.fleet.check(&f.loops))
+	if err != nil {
 		return err
 	}
-	var err error
 	if f.receiver, err = f.push.receiver(); err != nil {
-		return err
-	}
-	if err := errors.Join(f.checkProgress(), f.checkOutputs()); err != nil {
-		return err
-	}
-	if err := f.loops.check(); err != nil {
-		return err
-	}
-	if err := f.fleet.check(&f.loops); err != nil {
 		return err
 	}
 	if f.labels, err = parseLabels(f.labelTexts); err != nil {
@@ -255,10 +246,7 @@ func (f *runFlags) finish(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
 
 // text shows the result of a run.
 func (f *runFlags) text(w io.Writer, result *run.Run, dir string) error {
-	if err := report.Text(w, result, optionsFor(w, dir, f.full)); err != nil {
-		return failed("%w", err)
-	}
-	return nil
+	return orFailed(report.Text(w, result, optionsFor(w, dir, f.full)))
 }
 
 // end runs a plan once to its end, and writes the result where the flags say. It returns the run's directory, too.

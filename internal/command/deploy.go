@@ -53,22 +53,23 @@ run is also kept on a volume.`,
 			if own := k.Loopback(); own != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: on the loopback each pod finds only itself; name the target's Service or address\n", strings.Join(own, ", "))
 			}
-			if issuer == "" {
-				return printKubernetes(cmd, &k, credentials)
-			}
-			if k.Issuer, err = deploy.ParseIssuer(issuer); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("credentials") {
-				return errors.New("--cert-manager, --credentials: cert-manager issues the pods' credentials: leave one of them out")
+			if issuer != "" {
+				if k.Issuer, err = deploy.ParseIssuer(issuer); err != nil {
+					return err
+				}
+				if cmd.Flags().Changed("credentials") {
+					return errors.New("--cert-manager, --credentials: cert-manager issues the pods' credentials: leave one of them out")
+				}
 			}
 			if err := k.Check(); err != nil {
 				return err
 			}
-			if err := k.Manifests(cmd.OutOrStdout()); err != nil {
-				return failed("%w", err)
+			if issuer == "" {
+				if err := makeCredentials(cmd, &k, credentials); err != nil {
+					return err
+				}
 			}
-			return nil
+			return orFailed(k.Manifests(cmd.OutOrStdout()))
 		},
 	}
 	f := c.Flags()
@@ -88,11 +89,8 @@ run is also kept on a volume.`,
 	return c
 }
 
-// printKubernetes writes the manifests, and the credentials beside them.
-func printKubernetes(cmd *cobra.Command, k *deploy.Kubernetes, credentials string) error {
-	if err := k.Check(); err != nil {
-		return err
-	}
+// makeCredentials writes the credentials beside the manifests.
+func makeCredentials(cmd *cobra.Command, k *deploy.Kubernetes, credentials string) error {
 	key, token, root, err := identity.Make()
 	if err != nil {
 		return failed("%w", err)
@@ -106,9 +104,6 @@ func printKubernetes(cmd *cobra.Command, k *deploy.Kubernetes, credentials strin
 		return failed("--credentials: %w", err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "the key and the token are in %s: apply it first, and keep it secret\n", credentials)
-	if err := k.Manifests(cmd.OutOrStdout()); err != nil {
-		return failed("%w", err)
-	}
 	return nil
 }
 
@@ -171,10 +166,7 @@ func newPod() *cobra.Command {
 		Hidden: true,
 		Args:   one("plan"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := p.become(args[0]); err != nil {
-				return failed("%w", err)
-			}
-			return nil
+			return orFailed(p.become(args[0]))
 		},
 	}
 	f := c.Flags()

@@ -2,7 +2,6 @@ package command
 
 import (
 	_ "embed" // for the plan
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -97,11 +96,7 @@ writes, 1 it is not, others as for loadgen run.`,
 // run writes the plan, runs it, and prints the answer.
 func (f *diskFlags) run(cmd *cobra.Command, dir string) error {
 	says := f.wordsOn(cmd.ErrOrStderr())
-	if err := errors.Join(f.checkProgress(), f.checkOutputs()); err != nil {
-		return err
-	}
-	var err error
-	if f.labels, err = parseLabels(f.labelTexts); err != nil {
+	if err := f.ready(new(address), says); err != nil {
 		return err
 	}
 	d, err := f.asked(dir)

@@ -68,8 +68,5 @@ func (one form[T]) into(f *formFlags, w io.Writer, what T) error {
 	} else {
 		err = safefile.Replace(f.out, func(w io.Writer) error { return one.write(w, what) })
 	}
-	if err != nil {
-		return failed("%w", err)
-	}
-	return nil
+	return orFailed(err)
 }

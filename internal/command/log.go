@@ -18,7 +18,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/drivers/log"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 func newLog() *cobra.Command {
@@ -106,11 +105,7 @@ func expectOf(flags *runFlags, text, path string, c *log.Contents) error {
 	if err != nil {
 		return err
 	}
-	canonical, err := rundir.Plan(root, id)
-	if err != nil {
-		return err
-	}
-	p, err := plan.Decode(canonical, drivers.All())
+	p, _, err := planOf(drivers.Stock(), root, id)
 	if err != nil {
 		return err
 	}

@@ -275,3 +275,11 @@ func nearest(cmd *cobra.Command, name string) string {
 func failed(format string, args ...any) error {
 	return &exitError{code: exit.Failed, text: fmt.Errorf(format, args...).Error()}
 }
+
+// orFailed returns an error with exit code exit.Failed, or nil if err is nil.
+func orFailed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failed("%w", err)
+}

@@ -87,9 +87,7 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means, sight *si
 			if err := predict(cmd.OutOrStdout(), t.Baseline(), here); err != nil {
 				return err
 			}
-			if err := predictTrial(cmd.OutOrStdout(), t, here); err != nil {
-				return err
-			}
+			predictTrial(cmd.OutOrStdout(), t, here)
 			if err := sight.tell(cmd.OutOrStdout(), here.known, t); err != nil {
 				return err
 			}
@@ -112,16 +110,13 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means, sight *si
 	if err := here.logs(cmd.OutOrStdout(), []*plan.Plan{resolved}); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(cmd.OutOrStdout(), wanted(resolved.Hooks())); err != nil {
-		return err
-	}
+	fmt.Fprint(cmd.OutOrStdout(), wanted(resolved.Hooks()))
 	return text.named.report(cmd.OutOrStdout())
 }
 
 // predictTrial prints how many runs an experiment has and how long they take. The prediction above it is the baseline's.
-func predictTrial(w io.Writer, t *runner.Trial, here means) error {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "\nThese are the baseline's. Experiment: %d variants × %d = %d runs, %s, baseline %s.\n",
+func predictTrial(w io.Writer, t *runner.Trial, here means) {
+	fmt.Fprintf(w, "\nThese are the baseline's. Experiment: %d variants × %d = %d runs, %s, baseline %s.\n",
 		len(t.Variants), t.Repeat, len(t.Variants)*t.Repeat, t.Order, t.Experiment.Baseline)
 	var known time.Duration
 	open := 0
@@ -146,43 +141,41 @@ func predictTrial(w io.Writer, t *runner.Trial, here means) error {
 		if bytes := most(t.Plans[i].Keeps(here.known.All)); bytes > 0 {
 			each += ", log files of " + mebibytes(bytes)
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", v.Name, each)
+		fmt.Fprintf(w, "  %s: %s\n", v.Name, each)
 	}
 	for _, name := range t.LeftOut {
-		fmt.Fprintf(&b, "  %s: left out, because when is false\n", name)
+		fmt.Fprintf(w, "  %s: left out, because when is false\n", name)
 	}
 	switch {
 	case open == 0:
-		fmt.Fprintf(&b, "All runs take %v, and a second or so each for starting and ending.\n", known)
+		fmt.Fprintf(w, "All runs take %v, and a second or so each for starting and ending.\n", known)
 	case known > 0:
-		fmt.Fprintf(&b, "All runs take at least %v; the rest is up to the target.\n", known)
+		fmt.Fprintf(w, "All runs take at least %v; the rest is up to the target.\n", known)
 	default:
-		fmt.Fprintf(&b, "How long all runs take is up to the target.\n")
+		fmt.Fprintf(w, "How long all runs take is up to the target.\n")
 	}
 	if t.Cap > 0 {
-		fmt.Fprintf(&b, "The cap ends the runs of a variant after %v together, so all of them after %v.\n", t.Cap, time.Duration(len(t.Variants))*t.Cap)
+		fmt.Fprintf(w, "The cap ends the runs of a variant after %v together, so all of them after %v.\n", t.Cap, time.Duration(len(t.Variants))*t.Cap)
 	}
-	foretell(&b, t)
-	b.WriteString(wanted(t.Hooks()))
-	_, err := w.Write(b.Bytes())
-	return err
+	foretell(w, t)
+	fmt.Fprint(w, wanted(t.Hooks()))
 }
 
 // foretell prints what size of difference the experiment will find, before the time is spent.
-func foretell(b *bytes.Buffer, t *runner.Trial) {
+func foretell(w io.Writer, t *runner.Trial) {
 	deviations, family := experiment.DetectableBy(t.Experiment, t.Baseline())
 	if family == 0 {
 		return
 	}
-	fmt.Fprintf(b, "It compares up to %s in all. ", quantity.Count(family, "figure"))
+	fmt.Fprintf(w, "It compares up to %s in all. ", quantity.Count(family, "figure"))
 	if math.IsInf(deviations, 1) {
-		fmt.Fprintf(b, "It takes more runs of each variant to find a difference, however large: write repeat = %d or more.\n", stat.LeastRounds(len(t.Variants)))
+		fmt.Fprintf(w, "It takes more runs of each variant to find a difference, however large: write repeat = %d or more.\n", stat.LeastRounds(len(t.Variants)))
 		return
 	}
-	fmt.Fprintf(b, "To be found nine times in ten, a difference must be %.2f standard deviations between runs: if runs deviate by 1 %%, about %s.\n",
+	fmt.Fprintf(w, "To be found nine times in ten, a difference must be %.2f standard deviations between runs: if runs deviate by 1 %%, about %s.\n",
 		deviations, quantity.Percent(math.Expm1(0.01*deviations)))
 	if most := math.Log1p(t.Matters); t.Matters > 0 {
-		fmt.Fprintf(b, "To find a difference of %s, which matters, runs must deviate by at most %s.\n", quantity.Percent(t.Matters), quantity.Percent(most/deviations))
+		fmt.Fprintf(w, "To find a difference of %s, which matters, runs must deviate by at most %s.\n", quantity.Percent(t.Matters), quantity.Percent(most/deviations))
 	}
 }
 

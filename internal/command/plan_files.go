@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"errors"
@@ -40,17 +39,16 @@ type finding struct {
 
 func newNamedFiles(dir string) namedFiles { return namedFiles{dir: dir, found: map[string]finding{}} }
 
-// once returns the result of reading a file in the given way, and reads it only the first time.
-func (n *namedFiles) once(file string, way []string, read func(r io.Reader, length int64) finding) finding {
+// once returns the facts of a file, which it reads in the given way, and only the first time.
+func once[T any](n *namedFiles, file string, way []string, read func(r io.Reader, length int64) finding) (facts T, err error) {
 	key := fmt.Sprintf("%q", append(way, file))
 	f, known := n.found[key]
-	if known {
-		return f
+	if !known {
+		f = n.look(file, read)
+		n.found[key], n.order = f, append(n.order, key)
 	}
-	f = n.look(file, read)
-	n.found[key] = f
-	n.order = append(n.order, key)
-	return f
+	facts, _ = f.facts.(T)
+	return facts, f.err
 }
 
 // look reads a file. An error about a line starts with the file's path.
@@ -85,7 +83,7 @@ func (n *namedFiles) look(file string, read func(r io.Reader, length int64) find
 
 // trace reads a trace. timed says whether its times matter.
 func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, error) {
-	f := n.once(path, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
+	return once[plan.TraceFacts](n, path, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
 		is, err := trace.Read(r, form, timed)
 		facts := plan.TraceFacts{
 			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs[:], Ops: is.Ops, LeftOut: is.LeftOut, Commands: is.Commands,
@@ -102,13 +100,11 @@ func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, erro
 		}
 		return finding{sum: is.SHA256, says: says, facts: facts, err: err}
 	})
-	facts, _ := f.facts.(plan.TraceFacts)
-	return facts, f.err
 }
 
 // keys reads a file's keys.
 func (n *namedFiles) keys(path, form, field string) (plan.EntryFacts, error) {
-	f := n.once(path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
+	return once[plan.EntryFacts](n, path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
 		if form == keyfile.Vegeta {
 			return n.targets(path, r, length)
 		}
@@ -119,8 +115,6 @@ func (n *namedFiles) keys(path, form, field string) (plan.EntryFacts, error) {
 		}
 		return finding{sum: is.SHA256, says: says, facts: entryFacts(is, length), err: err}
 	})
-	facts, _ := f.facts.(plan.EntryFacts)
-	return facts, f.err
 }
 
 // targets reads vegeta targets, and the bodies that they name, beside the targets' own file.
@@ -145,15 +139,13 @@ func (n *namedFiles) targets(file string, r io.Reader, length int64) finding {
 
 // content reads a file that becomes part of the plan.
 func (n *namedFiles) content(path string) ([]byte, error) {
-	f := n.once(path, []string{"content"}, func(r io.Reader, length int64) finding {
+	return once[[]byte](n, path, []string{"content"}, func(r io.Reader, length int64) finding {
 		data, err := io.ReadAll(io.LimitReader(r, plan.MostContent+1))
 		if len(data) > plan.MostContent {
 			err = fmt.Errorf("%s has %d bytes: a file of a request may have %v", path, length, driver.Size(plan.MostContent))
 		}
 		return finding{sum: fmt.Sprintf("%x", sha256.Sum256(data)), says: fmt.Sprintf("%d bytes, in the plan itself", length), facts: data, err: err}
 	})
-	data, _ := f.facts.([]byte)
-	return data, f.err
 }
 
 // entryFacts are the results for a file of the given length.
@@ -163,7 +155,7 @@ func entryFacts(is keyfile.Facts, length int64) plan.EntryFacts {
 
 // values reads a file's values.
 func (n *namedFiles) values(path, form, field, encoding string) (plan.EntryFacts, error) {
-	f := n.once(path, []string{"values", form, field, encoding}, func(r io.Reader, length int64) finding {
+	return once[plan.EntryFacts](n, path, []string{"values", form, field, encoding}, func(r io.Reader, length int64) finding {
 		is, err := keyfile.Check(r, keyfile.Source{Form: form, Field: field, Values: true, Encoding: encoding})
 		facts := entryFacts(is, length)
 		if err != nil {
@@ -172,8 +164,6 @@ func (n *namedFiles) values(path, form, field, encoding string) (plan.EntryFacts
 		held := plan.ValueFile{EntryFile: plan.EntryFile{Bytes: is.Bytes}, Count: is.Count}
 		return finding{sum: is.SHA256, says: fmt.Sprintf("%d values of %d to %d bytes, %.1f on average", is.Count, is.Least, is.Largest, held.Mean()), facts: facts}
 	})
-	facts, _ := f.facts.(plan.EntryFacts)
-	return facts, f.err
 }
 
 // report says which files were read, and what they contain.
@@ -181,16 +171,11 @@ func (n *namedFiles) report(w io.Writer) error {
 	if len(n.order) == 0 {
 		return nil
 	}
-	var b bytes.Buffer
-	b.WriteString("\nFiles that were read; a worker elsewhere must find the same ones:\n")
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nFiles that were read; a worker elsewhere must find the same ones:")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, key := range n.order {
 		f := n.found[key]
 		fmt.Fprintf(t, "  %s\t%s\tSHA-256 %s\n", f.path, f.says, f.sum)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return t.Flush()
 }

@@ -62,10 +62,8 @@ func formatStream(cmd *cobra.Command, check bool) error {
 		fmt.Fprintln(cmd.OutOrStdout(), stdin)
 		return &exitError{code: exit.Assert}
 	}
-	if _, err := cmd.OutOrStdout().Write(text); err != nil {
-		return failed("%w", err)
-	}
-	return nil
+	_, err = cmd.OutOrStdout().Write(text)
+	return orFailed(err)
 }
 
 // formatFiles formats all files, even if one of them fails.

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed" // for the first plan
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -114,10 +112,8 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 		return err
 	}
 	if path == standard {
-		if _, err := cmd.OutOrStdout().Write(text); err != nil {
-			return failed("%w", err)
-		}
-		return nil
+		_, err = cmd.OutOrStdout().Write(text)
+		return orFailed(err)
 	}
 	if err := f.write(path, text); err != nil {
 		return err
@@ -149,10 +145,7 @@ func (f *initFlags) write(path string, text []byte) error {
 	} else if err = safefile.Create(path, 0o644, into); errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s already exists: name another file, or overwrite it with --force", path)
 	}
-	if err != nil {
-		return failed("%w", err)
-	}
-	return nil
+	return orFailed(err)
 }
 
 // text fills in the template.
@@ -181,7 +174,6 @@ func (f *initFlags) text(path string) ([]byte, error) {
 	if path == standard {
 		path = "plan.hcl"
 	}
-	var b bytes.Buffer
 	target, mix := "cache", "get = 9, put = 1"
 	switch f.driver {
 	case "postgres":
@@ -189,7 +181,7 @@ func (f *initFlags) text(path string) ([]byte, error) {
 	case "web":
 		target, mix = "server", "page = 1"
 	}
-	err := template.Must(template.New("plan").Parse(first(d))).Execute(&b, struct {
+	return filled(first(d), path, struct {
 		Driver, Name, Target, Mix, At, File, List string
 		Endpoints                                 []string
 		Servers, Builtin, Fills                   bool
@@ -197,12 +189,4 @@ func (f *initFlags) text(path string) ([]byte, error) {
 		Driver: f.driver, Name: f.driver, Target: target, Mix: mix, At: strings.Join(at, ", "), File: path, List: listOf(at),
 		Endpoints: at, Servers: servers, Builtin: builtin, Fills: servers && f.driver != "web",
 	})
-	if err != nil {
-		return nil, err
-	}
-	text, diags := plan.Format(b.Bytes(), path)
-	if diags.HasErrors() {
-		return nil, diags
-	}
-	return text, nil
 }

@@ -1,23 +1,19 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed" // the plan
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/target/capture"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 //go:embed profile.tmpl
@@ -67,8 +63,7 @@ func (f *initFlags) like(path string) ([]byte, error) {
 	if len(at) == 0 {
 		at = []string{"127.0.0.1:6379"}
 	}
-	var b bytes.Buffer
-	err = template.Must(template.New("like").Parse(profilePlan)).Execute(&b, struct {
+	return filled(profilePlan, path, struct {
 		*capture.Profile
 		Trace, File, Name, At, List, Sizes, Mix string
 		Own                                     []likeOp
@@ -76,14 +71,6 @@ func (f *initFlags) like(path string) ([]byte, error) {
 		p, filepath.Base(f.trace), path, planName(strings.TrimSuffix(filepath.Base(f.trace), ".trace")), at[0], listOf(at),
 		cmp.Or(strings.Join(sizes, ", "), `"1B" = 1`), strings.Join(mix, ", "), own,
 	})
-	if err != nil {
-		return nil, err
-	}
-	text, diags := plan.Format(b.Bytes(), path)
-	if diags.HasErrors() {
-		return nil, errors.New(diags.Error())
-	}
-	return text, nil
 }
 
 // listOf is a list of texts as a plan writes it.

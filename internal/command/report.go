@@ -70,12 +70,8 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 	if err != nil {
 		return err
 	}
-	if len(ids) == 0 {
-		last, err := latest(root)
-		if err != nil {
-			return err
-		}
-		ids = []string{last}
+	if ids, err = orLatest(root, ids); err != nil {
+		return err
 	}
 	var all []timeline.Source
 	for _, id := range ids {
@@ -97,22 +93,25 @@ func (f *runFlags) writePage(cmd *cobra.Command, dir string, words io.Writer) er
 	return writeTo(cmd, f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{s}) })
 }
 
-// latest returns the newest finished run that was made here, or its experiment.
-func latest(root string) (string, error) {
+// orLatest returns the runs that are named, or else the newest finished one that was made here, or its experiment.
+func orLatest(root string, ids []string) ([]string, error) {
+	if len(ids) > 0 {
+		return ids, nil
+	}
 	runs, err := rundir.List(root)
 	if err != nil {
-		return "", failed("%w", err)
+		return nil, failed("%w", err)
 	}
 	for _, s := range runs {
 		switch {
 		case s.Runs > 0, s.Imported, s.Unfinished != "": // an experiment began before its runs
 		case s.Experiment != "" && isExperiment(root, s.Experiment):
-			return s.Experiment, nil
+			return []string{s.Experiment}, nil
 		default:
-			return s.ID, nil
+			return []string{s.ID}, nil
 		}
 	}
-	return "", fmt.Errorf("no finished run in %s: loadgen run makes one", root)
+	return nil, fmt.Errorf("no finished run in %s: loadgen run makes one", root)
 }
 
 // isExperiment says whether an experiment of that name exists.

@@ -21,6 +21,17 @@ func newRuns(known *drivers.Set) *cobra.Command {
 	return c
 }
 
+// inRoot returns what a command does that works in the directory of runs.
+func (f *runFlags) inRoot(do func(cmd *cobra.Command, root string, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		root, err := f.root()
+		if err != nil {
+			return err
+		}
+		return do(cmd, root, args)
+	}
+}
+
 func newList(flags *runFlags) *cobra.Command {
 	var texts []string
 	c := &cobra.Command{
@@ -29,12 +40,8 @@ func newList(flags *runFlags) *cobra.Command {
 		Example: `  loadgen runs list
   loadgen runs list --label branch=main`,
 		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, _ []string) error {
 			labels, err := parseLabels(texts)
-			if err != nil {
-				return err
-			}
-			root, err := flags.root()
 			if err != nil {
 				return err
 			}
@@ -43,7 +50,7 @@ func newList(flags *runFlags) *cobra.Command {
 				return failed("%w", err)
 			}
 			return report.List(cmd.OutOrStdout(), labelled(runs, labels))
-		},
+		}),
 	}
 	c.Flags().StringArrayVar(&texts, "label", nil, "list only runs with the label `NAME=VALUE`; if repeated, with all of them")
 	return c
@@ -59,17 +66,12 @@ the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
 		Example: `  loadgen runs show
   loadgen runs show 20261120T173438Z-hydra-m4-4f2a`,
 		Args: atMost(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := flags.root()
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, args []string) error {
+			args, err := orLatest(root, args)
 			if err != nil {
 				return err
 			}
-			var id string
-			if len(args) == 1 {
-				id = args[0]
-			} else if id, err = latest(root); err != nil {
-				return err
-			}
+			id := args[0]
 			x, err := loadExperiment(flags.known, root, id)
 			switch {
 			case err == nil:
@@ -82,7 +84,7 @@ the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
 				return fmt.Errorf("%w; see loadgen runs list", err)
 			}
 			return report.Text(cmd.OutOrStdout(), r, optionsFor(cmd.OutOrStdout(), "", full))
-		},
+		}),
 	}
 	addFull(c.Flags(), &full)
 	return c

@@ -25,13 +25,9 @@ func newExport(flags *runFlags) *cobra.Command {
 the same file.`,
 		Example: "  loadgen runs export 20261120T173438Z-hydra-m4-4f2a -o hydra.tar.gz",
 		Args:    some,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, args []string) error {
 			if out == "" {
 				return errors.New("-o FILE is missing")
-			}
-			root, err := flags.root()
-			if err != nil {
-				return err
 			}
 			all, err := rundir.Packable(root, args)
 			if err != nil {
@@ -42,7 +38,7 @@ the same file.`,
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", out, strings.Join(all, ", "))
 			return err
-		},
+		}),
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "write to `FILE`")
 	return c
@@ -60,11 +56,7 @@ loadgen is imported as not verified, and says so wherever it is shown. Runs that
 overwritten.`,
 		Example: "  loadgen runs import hydra.tar.gz",
 		Args:    one("file"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := flags.root()
-			if err != nil {
-				return err
-			}
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, args []string) error {
 			in := cmd.InOrStdin()
 			if args[0] != standard {
 				f, err := safefile.Open(args[0])
@@ -97,7 +89,7 @@ overwritten.`,
 				return failed("%s: %w", args[0], err)
 			}
 			return nil
-		},
+		}),
 	}
 	c.Flags().Int64Var(&most, "max-size", 4096, "refuse to unpack more than this many `MIB`")
 	return c
@@ -112,11 +104,7 @@ func newDelete(flags *runFlags) *cobra.Command {
 deleted, nor is one of an experiment that stays.`,
 		Example: "  loadgen runs delete 20261120T173438Z-hydra-m4-4f2a",
 		Args:    some,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := flags.root()
-			if err != nil {
-				return err
-			}
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, args []string) error {
 			all, err := rundir.DeletedWith(root, args)
 			if err != nil {
 				return fmt.Errorf("%w; see loadgen runs list", err)
@@ -137,7 +125,7 @@ deleted, nor is one of an experiment that stays.`,
 				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", id)
 			}
 			return nil
-		},
+		}),
 	}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c

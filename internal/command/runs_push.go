@@ -27,16 +27,12 @@ The password may be in the URL, where other users of this machine may see it, or
 another machine is contacted with sslmode=verify-full unless the URL names another mode.`,
 		Example: `  loadgen runs push postgres://loadgen@db.example.org/team
   loadgen runs push 'postgres://loadgen@db.example.org:5433/team?sslmode=verify-full&sslrootcert=ca.pem' 20261120T173438Z-hydra-m4-4f2a`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("no database is named: write %s", cmd.UseLine())
 			}
 			if within <= 0 {
 				return fmt.Errorf("--timeout %v: write a positive duration, such as 1m", within)
-			}
-			root, err := flags.root()
-			if err != nil {
-				return err
 			}
 			p := pushing{cmd: cmd, root: root}
 			if err := p.choose(args[1:]); err != nil {
@@ -45,7 +41,7 @@ another machine is contacted with sslmode=verify-full unless the URL names anoth
 			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 			defer stop()
 			return p.to(ctx, args[0], within)
-		},
+		}),
 	}
 	c.Flags().DurationVar(&within, "timeout", time.Minute, "give up on a run, or on connecting, after `DURATION`")
 	return c

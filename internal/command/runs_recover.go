@@ -23,11 +23,7 @@ The result is degraded (exit code 3): it says what is missing, and bounds or est
 failed (6) if the run already was when its coordinator died. From then on it is a run like any other.`,
 		Example: `  loadgen runs recover 20261120T173438Z-hydra-m4-4f2a`,
 		Args:    one("run"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := flags.root()
-			if err != nil {
-				return err
-			}
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, args []string) error {
 			dir, torn, err := rundir.Reopen(root, args[0])
 			if err != nil {
 				return failed("%w", err)
@@ -40,7 +36,7 @@ failed (6) if the run already was when its coordinator died. From then on it is 
 				fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: the last %d bytes of its snapshots are incomplete, and left out\n", torn)
 			}
 			return finishRecovered(cmd.OutOrStdout(), dir, p, result)
-		},
+		}),
 	}
 }
 

@@ -55,9 +55,6 @@ or when the op was due (--latency response).`,
 	}
 	c.Flags().StringVar(&f.phase, "phase", "", "write only samples of `PHASE` (default: the one that has any)")
 	c.Flags().StringVar(&f.latency, "latency", "service", "in vegeta's formats, measure from the op's start, `service`, or from when it was due, response")
-	if err := c.RegisterFlagCompletionFunc("latency", oneOf("service", "response")); err != nil {
-		panic(err) // no such flag
-	}
 	addForms(c, &f.form, sampleForms[:])
 	return c
 }
@@ -74,11 +71,10 @@ func (f *sampleFlags) run(cmd *cobra.Command, args []string) error {
 	if what.root, err = f.root(); err != nil {
 		return err
 	}
-	if len(args) == 1 {
-		what.id = args[0]
-	} else if what.id, err = latest(what.root); err != nil {
+	if args, err = orLatest(what.root, args); err != nil {
 		return err
 	}
+	what.id = args[0]
 	if isExperiment(what.root, what.id) {
 		return fmt.Errorf("%s is an experiment: name one of its runs; loadgen runs show %s lists them", what.id, what.id)
 	}

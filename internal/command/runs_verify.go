@@ -35,22 +35,15 @@ another version of loadgen, which may compute other figures from the same counts
 This shows that the parts of a run agree with each other. It does not show who made it: whoever can write one part can write all.`,
 		Example: "  loadgen runs verify 20261120T173438Z-hydra-m4-4f2a",
 		Args:    some,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := flags.root()
-			if err != nil {
-				return err
-			}
+		RunE: flags.inRoot(func(cmd *cobra.Command, root string, args []string) error {
 			var failures []error
 			for _, id := range args {
 				if err := verify(cmd.OutOrStdout(), flags.known, root, id); err != nil {
 					failures = append(failures, err)
 				}
 			}
-			if err := errors.Join(failures...); err != nil {
-				return failed("%w", err)
-			}
-			return nil
-		},
+			return orFailed(errors.Join(failures...))
+		}),
 	}
 }
 
@@ -199,13 +192,9 @@ func verifiedExperiment(known *drivers.Set, root, id string, x *run.Experiment) 
 
 // replayed makes the result of a run again, or of a run whose coordinator died, from the files in its directory.
 func replayed(known *drivers.Set, root, id string, died bool, records func(f func(worker, record []byte) error) error) (*run.Run, *plan.Plan, error) {
-	canonical, err := rundir.Plan(root, id)
+	p, canonical, err := planOf(known, root, id)
 	if err != nil {
 		return nil, nil, err
-	}
-	p, err := plan.Decode(canonical, known.All)
-	if err != nil {
-		return nil, nil, fmt.Errorf("its plan: %w", err)
 	}
 	replay := coord.Replay
 	if died {

@@ -29,11 +29,7 @@ func settingsOf(known *drivers.Set, root, id string, x *run.Experiment) (*experi
 		variants = append(variants, plan.Variant{Name: name})
 	}
 	return &s, func(r *run.Run) (*plan.Plan, error) {
-		b, err := rundir.Plan(root, r.ID)
-		if err != nil {
-			return nil, err
-		}
-		p, err := plan.Decode(b, known.All)
+		p, _, err := planOf(known, root, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -42,4 +38,17 @@ func settingsOf(known *drivers.Set, root, id string, x *run.Experiment) (*experi
 		}
 		return p, nil
 	}, nil
+}
+
+// planOf reads the plan of a run, and its canonical form.
+func planOf(known *drivers.Set, root, id string) (*plan.Plan, []byte, error) {
+	canonical, err := rundir.Plan(root, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := plan.Decode(canonical, known.All)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the plan of run %s: %w", id, err)
+	}
+	return p, canonical, nil
 }

@@ -224,10 +224,7 @@ func refusedPort(cfg cachenode.Config, err error) error {
 
 // serveChild serves until the parent's pipe ends; the parent handles signals.
 func serveChild(cmd *cobra.Command, cfg cachenode.Config) error {
-	if err := cachenode.RunChild(context.WithoutCancel(cmd.Context()), cfg, os.Stdin, cmd.OutOrStdout()); err != nil {
-		return failed("%w", err)
-	}
-	return nil
+	return orFailed(cachenode.RunChild(context.WithoutCancel(cmd.Context()), cfg, os.Stdin, cmd.OutOrStdout()))
 }
 
 // share parses a percentage as in plans, such as "0.1%", or a number, such as 0.001.

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	_ "embed" // the plan
@@ -17,10 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
-	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -384,14 +381,11 @@ func (f *importFlags) write(sorter *capture.Sorter, seed [32]byte, files []strin
 		return nil, err
 	}
 	p.Span = time.Duration(last - first).Round(time.Millisecond)
-	return p, secretFile(f.stem+".hcl", f.force, func(w io.Writer) error {
-		var text bytes.Buffer
-		if err := template.Must(template.New("replay").Parse(replayPlan)).Execute(&text, p); err != nil {
-			return err
-		}
-		_, err := w.Write(hclwrite.Format(text.Bytes()))
-		return err
-	})
+	text, err := filled(replayPlan, p.Path, p)
+	if err != nil {
+		return nil, err
+	}
+	return p, secretFile(f.stem+".hcl", f.force, func(w io.Writer) error { _, err := w.Write(text); return err })
 }
 
 // planName returns a name that a plan may have.
