@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ const (
 // Canonical returns the plan's canonical form: JSON with sorted keys and no white space, not even at the end. Equal plans have equal
 // bytes, and [Decode] accepts no other form.
 func (p *Plan) Canonical() ([]byte, error) {
-	b, err := json.Marshal(p.withLists())
+	b, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("encode plan %q: %w", p.Name, err)
 	}
@@ -41,66 +42,34 @@ func (p *Plan) Canonical() ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(tree); err != nil {
+	if err := e.Encode(withLists(tree, reflect.TypeFor[Plan]())); err != nil {
 		return nil, fmt.Errorf("encode plan %q: %w", p.Name, err)
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// withLists returns a copy in which no list is nil, so that empty lists have a single form.
-func (p *Plan) withLists() *Plan {
-	c := *p
-	c.Targets, c.Datasets, c.Asserts = list(p.Targets), list(p.Datasets), list(p.Asserts)
-	for i, t := range c.Targets {
-		copied := *t
-		copied.Endpoints = list(t.Endpoints)
-		c.Targets[i] = &copied
+// withLists replaces each null of a tree that stands for a list by an empty list, which then has a single form. of is the type that the tree is of.
+func withLists(tree any, of reflect.Type) any {
+	fields, _ := tree.(map[string]any)
+	switch list, _ := tree.([]any); {
+	case of.Kind() == reflect.Pointer:
+		return withLists(tree, of.Elem())
+	case of.Kind() == reflect.Slice && tree == nil:
+		return []any{}
+	case of.Kind() == reflect.Slice:
+		for i := range list {
+			list[i] = withLists(list[i], of.Elem())
+		}
+	case of.Kind() == reflect.Struct:
+		for _, f := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if v, has := fields[name]; has {
+				fields[name] = withLists(v, f.Type)
+			}
+		}
 	}
-	c.Observes = list(p.Observes)
-	for i, o := range c.Observes {
-		copied := *o
-		copied.Fields = list(o.Fields)
-		c.Observes[i] = &copied
-	}
-	c.Phases = list(p.Phases)
-	for i, ph := range c.Phases {
-		copied := *ph
-		copied.Ops, copied.Setup, copied.Scenarios = list(ph.Ops), list(ph.Setup), list(ph.Scenarios)
-		for i := range copied.Scenarios {
-			copied.Scenarios[i].Steps = list(copied.Scenarios[i].Steps)
-		}
-		if o := ph.Open; o != nil && o.Trace != nil {
-			open := *o
-			open.Trace = o.Trace.withLists()
-			copied.Open = &open
-		}
-		if c := ph.Closed; c != nil && c.Trace != nil {
-			closed := *c
-			closed.Trace = c.Trace.withLists()
-			copied.Closed = &closed
-		}
-		if s := ph.Stages; s != nil {
-			copied.Stages = &Stages{Schedule: s.Schedule, Stages: list(s.Stages)}
-		}
-		if s := ph.Search; s != nil {
-			search := *s
-			search.SLOs = list(s.SLOs)
-			copied.Search = &search
-		}
-		c.Phases[i] = &copied
-	}
-	return &c
+	return tree
 }
-
-// withLists does the same for a trace.
-func (t *Trace) withLists() *Trace {
-	c := *t
-	c.Ops, c.LeftOut = list(t.Ops), list(t.LeftOut)
-	return &c
-}
-
-// list returns a copy of s that is not nil.
-func list[T any](s []T) []T { return append([]T{}, s...) }
 
 // Digest returns the SHA-256 of a plan's canonical form, in lower-case hex: the plan's identity in results.
 func Digest(canonical []byte) string {
@@ -146,33 +115,19 @@ func Decode(b []byte, drivers []driver.Driver) (*Plan, error) {
 
 // whole checks that no list holds a null.
 func (p *Plan) whole() error {
-	for _, t := range p.Targets {
-		if t == nil {
-			return errors.New("a target is null")
-		}
-		if slices.Contains(t.Ops, nil) {
-			return errors.New("an op of a target is null")
-		}
-	}
-	for _, d := range p.Datasets {
-		if d == nil {
-			return errors.New("a dataset is null")
-		}
-	}
-	for _, o := range p.Observes {
-		if o == nil {
-			return errors.New("an observation is null")
-		}
-	}
-	for _, ph := range p.Phases {
-		if ph == nil {
-			return errors.New("a phase is null")
-		}
-	}
-	for _, a := range p.Asserts {
-		if a == nil {
-			return errors.New("an assert is null")
-		}
+	switch {
+	case slices.Contains(p.Targets, nil):
+		return errors.New("a target is null")
+	case slices.ContainsFunc(p.Targets, func(t *Target) bool { return slices.Contains(t.Ops, nil) }):
+		return errors.New("an op of a target is null")
+	case slices.Contains(p.Datasets, nil):
+		return errors.New("a dataset is null")
+	case slices.Contains(p.Observes, nil):
+		return errors.New("an observation is null")
+	case slices.Contains(p.Phases, nil):
+		return errors.New("a phase is null")
+	case slices.Contains(p.Asserts, nil):
+		return errors.New("an assert is null")
 	}
 	return nil
 }
