@@ -103,12 +103,7 @@ func (p *Plan) behind(ph *Phase) (names []string) {
 func (b *block) source(t *Target) {
 	t.Source = b.Reference("source", "target")
 	t.Driver = driver.Inside{}.Name()
-	for _, name := range []string{"driver", "endpoints", "executor", "placement"} {
-		if b.Has(name) {
-			b.Value(name)
-			b.Bad(name, "a target with a source has none", "Leave it out: what is asked is the cache and the source, each with its own.")
-		}
-	}
+	b.without("a target with a source has none", "Leave it out: what is asked is the cache and the source, each with its own.", "driver", "endpoints", "executor", "placement")
 	t.Cache = &Cache{Scope: SharedCache, Full: evictWhenFull, OnPut: InvalidateOnPut, OnError: sourceOnError}
 	inner := b.inner("cache")
 	if inner == nil {

@@ -17,12 +17,7 @@ const vegetaForm = "vegeta"
 
 // keyFile reads which file holds the keys, and counts the keys in it.
 func (b *block) keyFile(k *Keys) {
-	for _, name := range []string{"count", "format"} {
-		if b.Has(name) {
-			b.Value(name)
-			b.Bad(name, "the keys are those of the file", "Leave it out.")
-		}
-	}
+	b.without("the keys are those of the file", "Leave it out.", "count", "format")
 	f := &EntryFile{}
 	k.File, k.Count = f, 1
 	b.entryFile(f, "key")
@@ -64,12 +59,7 @@ func (r *resolver) readable(path string, f *EntryFile) bool {
 
 // withoutFile reports arguments that say how to read a file when no file is given.
 func (b *block) withoutFile(kind string, names ...string) {
-	for _, name := range names {
-		if b.Has(name) {
-			b.Value(name)
-			b.Bad(name, "no file of "+kind, fmt.Sprintf("Write file = %q, or leave it out.", kind+".txt"))
-		}
-	}
+	b.without("no file of "+kind, fmt.Sprintf("Write file = %q, or leave it out.", kind+".txt"), names...)
 }
 
 // entryFile checks the file of a dataset's keys or values; count is their number.

@@ -32,17 +32,13 @@ func (b *block) mix(ph *Phase) {
 		b.r.Wrong[b.Path+".ops"] = true
 	case ph.Trace() != nil:
 		ph.Ops, ph.Trace().ops = ph.Trace().ops, nil
-		if b.Has("ops") {
-			b.Value("ops")
-			b.Bad("ops", "the trace says what ops there are", "Leave ops out.")
-		}
+		b.without("the trace says what ops there are", "Leave ops out.", "ops")
 	case !b.Has("ops") && slices.ContainsFunc(b.Body.Blocks, func(in *hclsyntax.Block) bool { return in.Type == "scenario" }):
 	case b.Require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
 		ph.Ops = b.weights("ops")
 	}
-	if b.Has("ops") && ph.walks() {
-		b.Value("ops")
-		b.Bad("ops", "populate always puts, clear always deletes and verify always gets", "Leave ops out.")
+	if ph.walks() {
+		b.without("populate always puts, clear always deletes and verify always gets", "Leave ops out.", "ops")
 	}
 }
 

@@ -40,8 +40,7 @@ func (b *block) setup(ph *Phase) {
 	}
 	switch {
 	case ph.SetupSteps != nil && b.Has("ops"):
-		b.Value("ops")
-		b.Bad("ops", "ops beside steps", "Write one of them.")
+		b.without("ops beside steps", "Write one of them.", "ops")
 	case ph.SetupSteps != nil:
 		ph.Setup = mixOf([]Scenario{{Weight: 1, Steps: ph.SetupSteps}})
 	case b.Require("ops", `Write ops = { put = 1 }, or step "login" {}.`):
@@ -72,9 +71,9 @@ func (v *validator) keysOf(ph *Phase, d *Dataset, at part) {
 	}
 	switch c := ph.Closed; {
 	case ph.Schedule() != nil:
-		v.fault(fmt.Sprintf("%s: %s with the keys of dataset %q in sequence", at.where, ph.scheduled(), d.Name),
+		v.fault(fmt.Sprintf("%s: %s with the keys of dataset %q in sequence", at.where, ph.model(), d.Name),
 			`Write closed { … }, or a dataset with pick = "uniform": a sequence ends when its keys do, a schedule when its time does.`,
-			at.path+"."+ph.scheduled(), keys+".pick")
+			at.path+"."+ph.model(), keys+".pick")
 	case c == nil || c.Trace != nil || c.Iterations < 1 || n < 1 || n > maxSessions:
 	case session && c.Iterations > d.Keys.Count, !session && c.Iterations > d.Keys.Count/n:
 		v.fault(fmt.Sprintf("%s: more iterations than there are keys in sequence", at.where),

@@ -63,17 +63,9 @@ func (b *block) trace(o *Open, in *block) {
 	if v, ok := in.As("speed", cty.Number, "Write a number such as 2.0, how many times as fast as it was."); ok {
 		t.Speed, _ = v.AsBigFloat().Float64()
 	}
-	if in.Has("loop") {
-		in.Value("loop")
-		in.Bad("loop", "an open load keeps the trace's times, and ends with it", "Leave it out, or write closed { trace { … } }.")
-	}
+	in.without("an open load keeps the trace's times, and ends with it", "Leave it out, or write closed { trace { … } }.", "loop")
 	o.Trace = t
-	for _, name := range []string{"duration", "ramp", "arrivals", "in_flight", "warmup"} {
-		if b.Has(name) {
-			b.Value(name)
-			b.Bad(name, "the trace says when ops are due", "Leave it out.")
-		}
-	}
+	b.without("the trace says when ops are due", "Leave it out.", "duration", "ramp", "arrivals", "in_flight", "warmup")
 	o.Duration = time.Second
 	if b.Has("rate") {
 		b.Rate("rate", &o.Rate)
@@ -97,10 +89,7 @@ func (b *block) untimedTrace() *Trace {
 	}
 	t := in.traceFile()
 	in.Flag("loop", &t.Loop)
-	if in.Has("speed") {
-		in.Value("speed")
-		in.Bad("speed", "sessions replay as fast as they can", "Leave it out, or write open { trace { … } }.")
-	}
+	in.without("sessions replay as fast as they can", "Leave it out, or write open { trace { … } }.", "speed")
 	in.look(t, false)
 	return t
 }

@@ -2,7 +2,7 @@ package plan
 
 // valueFile reads which file holds the values, and the number and sizes of the values in it.
 func (b *block) valueFile(d *Values) {
-	b.without("the values are those of the file", "size", "fill", "compressibility", "record")
+	b.without("the values are those of the file", "Leave it out.", "size", "fill", "compressibility", "record")
 	f := &ValueFile{Encoding: "text", Pick: Random, Count: 1}
 	d.File = f
 	b.entryFile(&f.EntryFile, "value")

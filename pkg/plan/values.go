@@ -93,7 +93,7 @@ func (b *block) values(d *Values) {
 // record reads the types of a record's fields.
 func (b *block) record(d *Values) {
 	const write = `Write the types of fields by their names: record = { id = "uuid", visits = "int" }.`
-	b.without("a record has its own", "size", "fill", "compressibility")
+	b.without("a record has its own", "Leave it out.", "size", "fill", "compressibility")
 	v, ok := b.Value("record")
 	if !ok {
 		return
@@ -128,8 +128,7 @@ func (b *block) encoding(d *Values) {
 		case !b.Has(one.name) || d.File != nil && one.name == "encoding": // the encoding of a file is another argument
 			continue
 		case !b.Has("record"):
-			b.Value(one.name)
-			b.Bad(one.name, "no record", `Write record = { id = "uuid", visits = "int" }, or leave it out: only records are encoded.`)
+			b.without("no record", `Write record = { id = "uuid", visits = "int" }, or leave it out: only records are encoded.`, one.name)
 			continue
 		}
 		switch b.Text(one.name, &word); slices.Index(one.words, word) {
@@ -143,11 +142,11 @@ func (b *block) encoding(d *Values) {
 }
 
 // without reports arguments that conflict with another.
-func (b *block) without(why string, names ...string) {
+func (b *block) without(why, write string, names ...string) {
 	for _, name := range names {
 		if b.Has(name) {
 			b.Value(name)
-			b.Bad(name, why, "Leave it out.")
+			b.Bad(name, why, write)
 		}
 	}
 }
