@@ -24,10 +24,7 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	case len(t.Endpoints) > maxEndpoints:
 		v.fault(fmt.Sprintf("%s: %d endpoints", at.where, len(t.Endpoints)), fmt.Sprintf("Write at most %d.", maxEndpoints), place)
 	}
-	_, connected := d.(driver.Wire)
-	if _, dials := d.(driver.Dialer); dials {
-		connected = true
-	}
+	connected := connects(d)
 	seen := map[string]bool{}
 	for _, e := range t.Endpoints {
 		if connected && isURL(e) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
@@ -65,13 +66,12 @@ func (p *Plan) elements(d *Dataset) (most int64) {
 }
 
 // puts reports whether the load stores anything.
-func (ph *Phase) puts() bool {
-	for _, w := range ph.Ops {
-		if v, known := everyStores(w.Op); !known || v.Stores() {
-			return true
-		}
-	}
-	return false
+func (ph *Phase) puts() bool { return slices.ContainsFunc(ph.Ops, Weight.stores) }
+
+// stores reports whether an op may store a value. The plan's own may.
+func (w Weight) stores() bool {
+	verb, known := everyStores(w.Op)
+	return !known || verb.Stores()
 }
 
 // putsEach returns the most values that one iteration of a session stores.
@@ -80,7 +80,7 @@ func (ph *Phase) putsEach() int {
 	for _, s := range ph.Scenarios {
 		n := 0
 		for _, step := range s.Steps {
-			if v, known := everyStores(step.Op); !known || v.Stores() {
+			if (Weight{Op: step.Op}).stores() {
 				n += step.Repeat()
 			}
 		}

@@ -87,16 +87,6 @@ func (o *Observe) UsualFields() []Field {
 	return nil
 }
 
-// Observe returns the observation with the given name, or nil.
-func (p *Plan) Observe(name string) *Observe {
-	for _, o := range p.Observes {
-		if o.Name == name {
-			return o
-		}
-	}
-	return nil
-}
-
 // Hooks lists the commands that the plan names and the command line must define, each once, without the experiment's.
 func (p *Plan) Hooks() []string {
 	var names []string
@@ -451,12 +441,9 @@ func (v *validator) observedSockets(o *Observe, at part) {
 	if t == nil {
 		return
 	}
-	if d := driverNamed(v.drivers, t.Driver); d != nil {
-		_, wire := d.(driver.Wire)
-		if _, dials := d.(driver.Dialer); !wire && !dials {
-			v.fault(fmt.Sprintf("%s: nobody listens on the endpoints of driver %q", at.where, t.Driver), "Write port = NUMBER or pid = NUMBER.",
-				at.path+".target", "target."+t.Name+".driver")
-		}
+	if d := driverNamed(v.drivers, t.Driver); d != nil && !connects(d) {
+		v.fault(fmt.Sprintf("%s: nobody listens on the endpoints of driver %q", at.where, t.Driver), "Write port = NUMBER or pid = NUMBER.",
+			at.path+".target", "target."+t.Name+".driver")
 	}
 }
 

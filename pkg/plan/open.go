@@ -113,17 +113,6 @@ func streams(sessions int) int {
 // minStep is the shortest step of a search: a shorter one would measure only how steps begin and end.
 const minStep = 10 * time.Millisecond
 
-// scheduled returns the name of the load model with the phase's schedule.
-func (ph *Phase) scheduled() string {
-	switch {
-	case ph.Stages != nil:
-		return "stages"
-	case ph.Search != nil:
-		return "search"
-	}
-	return "open"
-}
-
 // open checks an open load.
 func (v *validator) open(o *Open, at part) {
 	v.schedule(&o.Schedule, at)

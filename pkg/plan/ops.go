@@ -57,10 +57,7 @@ func (t *Target) Forms(words driver.Words) []driver.Form {
 
 // Op returns the target's op of that name that the plan defines, or nil.
 func (t *Target) Op(name string) *Op {
-	if i := slices.IndexFunc(t.Ops, func(o *Op) bool { return o.Name == name }); i >= 0 {
-		return t.Ops[i]
-	}
-	return nil
+	return first(t.Ops, func(o *Op) bool { return o.Name == name })
 }
 
 // reworded are the built-in ops that a plan may redefine: the others are for logs.

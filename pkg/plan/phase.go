@@ -81,6 +81,19 @@ func (ph *Phase) WarmUp() time.Duration {
 // loadModels are the inner blocks of a phase, which has exactly one of them.
 var loadModels = []string{"closed", "open", "stages", "search", "populate", "clear", "verify"}
 
+// models lists the load models that the phase has.
+func (ph *Phase) models() (words []string) {
+	for i, has := range []bool{ph.Closed != nil, ph.Open != nil, ph.Stages != nil, ph.Search != nil, ph.Populate != nil, ph.Clear != nil, ph.Verify != nil} {
+		if has {
+			words = append(words, loadModels[i])
+		}
+	}
+	return words
+}
+
+// model returns the phase's one load model.
+func (ph *Phase) model() string { return append(ph.models(), "open")[0] }
+
 // phase reads a phase block; nil if the phase is left out.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
@@ -253,9 +266,7 @@ func (v *validator) samples(ph *Phase, at part) {
 
 // oneModel checks that there is exactly one load model, and checks that model.
 func (v *validator) oneModel(ph *Phase, at part) {
-	var models []string
 	if c := ph.Closed; c != nil {
-		models = append(models, "closed")
 		name := "closed"
 		if len(c.Stages) > 0 {
 			name = "stages"
@@ -266,28 +277,23 @@ func (v *validator) oneModel(ph *Phase, at part) {
 		}
 	}
 	if ph.Open != nil {
-		models = append(models, "open")
 		v.open(ph.Open, at.in("open"))
 		if t := ph.Open.Trace; t != nil {
 			v.trace(ph, t, at.in("open").in("trace"))
 		}
 	}
 	if ph.Stages != nil {
-		models = append(models, "stages")
 		v.stages(ph.Stages, at.in("stages"))
 	}
 	if ph.Search != nil {
-		models = append(models, "search")
 		v.search(ph, at.in("search"))
 	}
 	for i, w := range []*Clients{ph.Populate, ph.Clear, ph.Verify} {
 		if w != nil {
-			model := []string{"populate", "clear", "verify"}[i]
-			models = append(models, model)
-			v.clients(w, at.in(model))
+			v.clients(w, at.in([]string{"populate", "clear", "verify"}[i]))
 		}
 	}
-	switch {
+	switch models := ph.models(); {
 	case len(models) == 0:
 		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {}, clear {} or verify {}.",
 			append([]string{at.path, at.path + ".model"}, eachIn(at.path, loadModels)...)...)

@@ -34,6 +34,8 @@
 // only the names of secrets; their values are looked up where the load runs.
 package plan
 
+import "slices"
+
 // Plan says what to run, and against which targets.
 type Plan struct {
 	Name        string `json:"name"`
@@ -84,30 +86,28 @@ func (p *Plan) Irreplaceable() (phase, earlier, what string) {
 
 // Phase returns the phase with the given name, or nil.
 func (p *Plan) Phase(name string) *Phase {
-	for _, ph := range p.Phases {
-		if ph.Name == name {
-			return ph
-		}
-	}
-	return nil
+	return first(p.Phases, func(ph *Phase) bool { return ph.Name == name })
 }
 
 // Target returns the target with the given name, or nil.
 func (p *Plan) Target(name string) *Target {
-	for _, t := range p.Targets {
-		if t.Name == name {
-			return t
-		}
-	}
-	return nil
+	return first(p.Targets, func(t *Target) bool { return t.Name == name })
 }
 
 // Dataset returns the dataset with the given name, or nil.
 func (p *Plan) Dataset(name string) *Dataset {
-	for _, d := range p.Datasets {
-		if d.Name == name {
-			return d
-		}
+	return first(p.Datasets, func(d *Dataset) bool { return d.Name == name })
+}
+
+// Observe returns the observation with the given name, or nil.
+func (p *Plan) Observe(name string) *Observe {
+	return first(p.Observes, func(o *Observe) bool { return o.Name == name })
+}
+
+// first returns the first element of a list that is so; the zero value if there is none.
+func first[T any](list []T, so func(T) bool) (none T) {
+	if i := slices.IndexFunc(list, so); i >= 0 {
+		return list[i]
 	}
-	return nil
+	return none
 }

@@ -231,11 +231,7 @@ func (p *Plan) copies(ph *Phase, values Values) bool {
 
 // stores reports whether any op of the phase can store a value.
 func (ph *Phase) stores() bool {
-	own := func(w Weight) bool {
-		verb, known := everyStores(w.Op)
-		return !known || verb.Stores()
-	}
-	return ph.OnMiss != "" || ph.Trace() != nil || slices.ContainsFunc(slices.Concat(ph.Ops, ph.Setup), own)
+	return ph.OnMiss != "" || ph.Trace() != nil || slices.ContainsFunc(slices.Concat(ph.Ops, ph.Setup), Weight.stores)
 }
 
 // values returns the bytes of values and held replies on connections.

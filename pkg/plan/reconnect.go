@@ -36,11 +36,7 @@ func (v *validator) reconnect(ph *Phase, at part) {
 	if r == nil {
 		return
 	}
-	if ph.Open != nil {
-		at = at.in("open").in("reconnect")
-	} else {
-		at = at.in("closed").in("reconnect")
-	}
+	at = at.in(ph.model()).in("reconnect")
 	switch {
 	case (r.Ops == 0) == (r.Every == 0):
 		v.fault(at.where+": needs ops or every, and not both", `Write ops = 10, for so many requests on a connection, or every = "5s".`, at.path, at.path+".ops", at.path+".every")

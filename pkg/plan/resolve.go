@@ -121,22 +121,15 @@ func (r *resolver) resolvePlan() {
 // the others, which may have mistakes, too.
 func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dataset) (spare *Plan) {
 	spare = &Plan{}
-	used := map[string]bool{}
+	used := r.plan.inUse()
 	for _, ph := range r.plan.Phases {
 		for _, name := range ph.named() {
-			used["target."+name] = true
 			if t := targets[name]; t != nil {
 				for _, behind := range t.behind() {
 					used["target."+behind] = true
 				}
 			}
 		}
-		for _, name := range ph.Datasets() {
-			used["dataset."+name] = true
-		}
-	}
-	for _, o := range r.plan.Observes {
-		used["target."+o.Target] = true
 	}
 	for _, name := range r.file.names("target") {
 		to := spare
@@ -244,12 +237,7 @@ func driverNamed(drivers []driver.Driver, name string) driver.Driver {
 	if inside := (driver.Inside{}); inside.Name() == name {
 		return inside
 	}
-	for _, d := range drivers {
-		if d.Name() == name {
-			return d
-		}
-	}
-	return nil
+	return first(drivers, func(d driver.Driver) bool { return d.Name() == name })
 }
 
 func driverNames(drivers []driver.Driver) []string {

@@ -68,7 +68,7 @@ func (v *validator) enough(ph *Phase, d *Dataset, at part) {
 		v.fault(fmt.Sprintf("%s: %d sessions, and %s has %d rows", at.where, ph.Sessions(), r.Path, r.Count),
 			"Write more rows or fewer sessions, or loop = true for sessions that share rows.", rows+".file", at.path)
 	case r.Once() && ph.Schedule() != nil:
-		v.fault(fmt.Sprintf("%s: %s with the rows of %s in sequence", at.where, ph.scheduled(), r.Path),
+		v.fault(fmt.Sprintf("%s: %s with the rows of %s in sequence", at.where, ph.model(), r.Path),
 			"Write loop = true, or closed { … }: a sequence ends when its rows do, a schedule when its time does.", rows+".pick", at.path)
 	}
 }

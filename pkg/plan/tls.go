@@ -33,8 +33,7 @@ func (b *block) tls() *TLS {
 
 // tls checks how connections are encrypted. It does not read the files, which are where the load runs.
 func (v *validator) tls(t *Target, d driver.Driver, at part) {
-	_, wire := d.(driver.Wire)
-	if _, dials := d.(driver.Dialer); !wire && !dials {
+	if !connects(d) {
 		v.fault(fmt.Sprintf("%s: driver %q has no connection to encrypt", at.where, t.Driver), "Leave tls out.", at.path)
 	}
 	if _, own := d.(driver.Encrypter); own {

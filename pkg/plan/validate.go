@@ -203,25 +203,33 @@ func (v *validator) name(kind, name string, first bool) {
 	}
 }
 
-// used checks that phases refer to existing things, and that nothing is unused.
-func (v *validator) used() {
+// inUse has the targets that a phase or an observation names and the datasets that a phase names, as target.NAME and dataset.NAME.
+func (p *Plan) inUse() map[string]bool {
 	used := map[string]bool{}
-	for _, ph := range v.plan.Phases {
+	for _, ph := range p.Phases {
 		for _, name := range ph.Targets() {
 			used["target."+name] = true
 		}
 		for _, name := range ph.Datasets() {
 			used["dataset."+name] = true
 		}
+	}
+	for _, o := range p.Observes {
+		used["target."+o.Target] = true
+	}
+	return used
+}
+
+// used checks that phases refer to existing things, and that nothing is unused.
+func (v *validator) used() {
+	used := v.plan.inUse()
+	for _, ph := range v.plan.Phases {
 		if v.plan.Target(ph.Target) == nil {
 			v.fault(fmt.Sprintf("phase %q: unknown target %s", ph.Name, dialect.Quote(ph.Target)), "Write target = target.NAME.", "phase."+ph.Name+".target")
 		}
 		if v.plan.Dataset(ph.Dataset) == nil {
 			v.fault(fmt.Sprintf("phase %q: unknown dataset %s", ph.Name, dialect.Quote(ph.Dataset)), "Write dataset = dataset.NAME.", "phase."+ph.Name+".dataset")
 		}
-	}
-	for _, o := range v.plan.Observes {
-		used["target."+o.Target] = true
 	}
 	for _, t := range v.plan.Targets {
 		if !used["target."+t.Name] {

@@ -117,11 +117,15 @@ func (v *validator) single(ph *Phase, d *Dataset, at part) {
 		return
 	}
 	writers := "dataset." + d.Name + ".keys.writers"
+	sessions := at.path
+	if ph.Schedule() != nil {
+		sessions += "." + ph.model() + ".sessions"
+	}
 	of := fmt.Sprintf(`%s: a single writer for each key of dataset %s`, at.where, dialect.Quote(d.Name))
 	switch {
 	case !pools && int64(ph.Sessions()) > d.Keys.Count && ph.Sessions() <= maxSessions:
 		v.fault(fmt.Sprintf("%s, and %d sessions for %d keys", of, ph.Sessions(), d.Keys.Count), "Write fewer sessions, or more keys: each session puts keys of its own.",
-			at.path+"."+ph.scheduled()+".sessions", at.path, "dataset."+d.Name+".keys.count", writers)
+			sessions, at.path, "dataset."+d.Name+".keys.count", writers)
 	case len(ph.Scenarios) > 0:
 		v.fault(of+", and scenarios", "Write ops = { get = 9, put = 1 }, or another mix, instead of scenarios, or leave writers out.", at.path, writers)
 	case ph.Trace() != nil:
@@ -229,19 +233,4 @@ func (v *validator) ordered(ph *Phase, t *Target, fault func(what, write string,
 		fault(fmt.Sprintf("a session has %d ops in flight %s", ph.Pipeline(), why),
 			"Write pipeline = 1: otherwise puts of one key may overtake each other.", at.path+"."+ph.model()+".pipeline", at.path+"."+ph.model())
 	}
-}
-
-// model returns the word of the phase's load model.
-func (ph *Phase) model() string {
-	switch {
-	case ph.Closed != nil:
-		return "closed"
-	case ph.Populate != nil:
-		return "populate"
-	case ph.Clear != nil:
-		return "clear"
-	case ph.Verify != nil:
-		return "verify"
-	}
-	return ph.scheduled()
 }
