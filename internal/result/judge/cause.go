@@ -107,7 +107,7 @@ func (m *Measured) stood(ph *plan.Phase) (code, evidence string) {
 			continue
 		}
 		failed++
-		ends := endsOf(l.totals.Ops[:])
+		ends := endsOf(present(l.totals.Ops[:]))
 		silent, _ := silence(&ends, window{0, int64(l.DurationSeconds * 1e9)})
 		answered := uint64(0)
 		for _, n := range ends.N {

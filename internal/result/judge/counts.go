@@ -66,9 +66,10 @@ type Earlier struct {
 
 // cut says whether the step may have ended early on at least one worker.
 func (m *Measured) cut() bool {
-	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
-	return m.Aborted || len(m.Losses) > 0 || slices.ContainsFunc(m.Logs, failed)
+	return m.Aborted || len(m.Losses) > 0 || slices.ContainsFunc(m.Logs, hasFailed)
 }
+
+func hasFailed(l *worker.Log) bool { return l != nil && l.Failure != "" }
 
 // counts holds a step's counts, and the part of the step that rates and latencies are computed from. It is the first of the package's stages.
 type counts struct {
@@ -115,7 +116,7 @@ func withInFlight(part, whole *measure.Totals) *measure.Totals {
 		late := of(o, whole.Scenarios[i])
 		late.Steps = slices.Clone(late.Steps)
 		for j, step := range late.Steps {
-			late.Steps[j] = of(step, stepOf(whole.Scenarios[i], j))
+			late.Steps[j] = of(step, nth(whole.Scenarios[i].Steps, j))
 		}
 		t.Scenarios[i] = late
 	}
@@ -125,17 +126,19 @@ func withInFlight(part, whole *measure.Totals) *measure.Totals {
 // slots returns the counts of what occupied slots: ops by verb, or scenarios if the phase has any.
 func slots(ph *plan.Phase, t *measure.Totals) []*measure.Op {
 	if len(ph.Scenarios) > 0 {
-		return t.Scenarios
+		return present(t.Scenarios)
 	}
-	return t.Ops[:]
+	return present(t.Ops[:])
+}
+
+// present returns the counts that there are.
+func present(ops []*measure.Op) []*measure.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(o *measure.Op) bool { return o == nil })
 }
 
 // turns counts the turns that began in a window, which must cover only whole bins: see aligned.
 func turns(ops []*measure.Op, w window) (n uint64) {
 	for _, o := range ops {
-		if o == nil {
-			continue
-		}
 		for _, bins := range o.Turns {
 			some, _ := bins.Between(w.from, w.to)
 			n += some
@@ -159,9 +162,6 @@ func binShift(ops []*measure.Op, t *measure.Totals) (shift uint8, last int64) {
 	}
 	of(t.Time)
 	for _, o := range ops {
-		if o == nil {
-			continue
-		}
 		for _, bins := range o.Turns {
 			of(bins)
 		}
@@ -175,10 +175,10 @@ func (w window) aligned(shift uint8) window {
 	return window{(max(w.from, 0) + width - 1) &^ (width - 1), w.to &^ (width - 1)}
 }
 
-// stepOf returns the counts of a scenario's i-th step.
-func stepOf(t *measure.Op, i int) *measure.Op {
-	if i < len(t.Steps) {
-		return t.Steps[i]
+// nth returns the counts of the i-th scenario, or of a scenario's i-th step.
+func nth(all []*measure.Op, i int) *measure.Op {
+	if i < len(all) {
+		return all[i]
 	}
 	return &measure.Op{}
 }

@@ -5,14 +5,12 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // ended says why the load ended.
 func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
-	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
 	c := ph.Closed
 	switch {
 	case m.StoppedOn != "":
@@ -21,7 +19,7 @@ func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
 		return run.EndStopped
 	case len(m.Losses) > 0:
 		return run.EndLost
-	case slices.ContainsFunc(m.Logs, failed):
+	case slices.ContainsFunc(m.Logs, hasFailed):
 		return run.EndLog
 	case ph.Populate != nil || ph.Clear != nil || ph.Verify != nil:
 		return run.EndKeys
@@ -31,7 +29,7 @@ func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
 		return run.EndTrace
 	case c == nil:
 		return run.EndSchedule
-	case c.Duration > 0 && (planned == 0 || m.turns() < planned):
+	case c.Duration > 0 && (planned == 0 || m.turns(ph) < planned):
 		return run.EndDuration
 	case c.Iterations > 0:
 		return run.EndIterations
@@ -42,15 +40,9 @@ func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
 }
 
 // turns returns how many ops were due, or how many scenarios if the phase has any.
-func (m *Measured) turns() (n uint64) {
-	all := m.Load.Ops[:]
-	if len(m.Load.Scenarios) > 0 {
-		all = m.Load.Scenarios
-	}
-	for _, o := range all {
-		if o != nil {
-			n += o.Due
-		}
+func (m *Measured) turns(ph *plan.Phase) (n uint64) {
+	for _, o := range slots(ph, m.Load) {
+		n += o.Due
 	}
 	return n
 }

@@ -99,10 +99,8 @@ func newFigures(c *counts, rates rates) *phase {
 	r.queue()
 	r.steady()
 	r.events(ph, m)
-	for _, o := range m.Load.Ops {
-		if o != nil {
-			r.lags.Merge(&o.Lag)
-		}
+	for _, o := range present(m.Load.Ops[:]) {
+		r.lags.Merge(&o.Lag)
 	}
 	r.waited.Merge(&m.Load.Waited)
 	return r
@@ -195,21 +193,14 @@ func (b *builder) total() *run.Figures {
 // scenarios makes a result for each scenario of the phase.
 func (b *builder) scenarios(ph *plan.Phase) map[string]*run.Scenario {
 	all := map[string]*run.Scenario{}
-	of := func(t *measure.Totals, i int) *measure.Op {
-		if i < len(t.Scenarios) {
-			return t.Scenarios[i]
-		}
-		return &measure.Op{}
-	}
 	for i, s := range ph.Scenarios {
-		at, t := "scenario."+s.Name, of(b.totals, i)
-		late := of(b.settled, i)
+		at, t, late := "scenario."+s.Name, nth(b.totals.Scenarios, i), nth(b.settled.Scenarios, i)
 		one := &run.Scenario{Figures: b.figures(at, t, late), Steps: []string{}, StepOrder: s.StepNames(), Step: map[string]*run.Step{}}
 		for j, step := range s.Steps {
 			name := one.StepOrder[j]
 			one.Steps = append(one.Steps, slices.Repeat([]string{step.Op}, step.Repeat())...)
 			one.Step[name] = &run.Step{
-				Figures: b.figures(at+".step."+name, stepOf(t, j), stepOf(late, j)),
+				Figures: b.figures(at+".step."+name, nth(t.Steps, j), nth(late.Steps, j)),
 				Op:      step.Op, Target: step.TargetIn(ph), Dataset: step.DatasetIn(ph), Times: step.Repeat(),
 			}
 		}

@@ -18,22 +18,19 @@ func (p *phase) finer(t *measure.Totals, seriesRows int) {
 		return
 	}
 	shift := bits.Len64(uint64(end/fewRows)) - 1
-	for _, o := range t.Ops {
+	ops := present(t.Ops[:])
+	for _, o := range ops {
 		for outcome := range driver.NumOutcomes {
-			if o != nil {
-				shift = max(shift, int(o.Bins[outcome].Shift()))
-			}
+			shift = max(shift, int(o.Bins[outcome].Shift()))
 		}
 	}
 	for from := int64(0); from <= end; from += 1 << shift {
 		to := from + 1<<shift
 		ended := func(outcomes ...driver.Outcome) (n uint64) {
-			for _, o := range t.Ops {
+			for _, o := range ops {
 				for _, outcome := range outcomes {
-					if o != nil {
-						some, _ := o.Bins[outcome].Between(from, to)
-						n += some
-					}
+					some, _ := o.Bins[outcome].Between(from, to)
+					n += some
 				}
 			}
 			return n

@@ -216,6 +216,7 @@ func TestWhyALoadWasOver(t *testing.T) {
 	} {
 		c.m.Load = gets(10)
 		require.Equal(t, c.want, c.m.ended(c.ph, c.planned), name)
+		c.ph.Scenarios = make([]plan.Scenario, 2)
 		c.m.Load.Scenarios, c.m.Load.Ops[driver.Get] = []*measure.Op{c.m.Load.Ops[driver.Get], nil}, nil
 		require.Equal(t, c.want, c.m.ended(c.ph, c.planned), "%s, of scenarios", name)
 	}

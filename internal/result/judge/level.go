@@ -66,12 +66,10 @@ func turning(ops map[string]*run.Op, scenarios map[string]*run.Scenario) iter.Se
 func powerOf(rate *float64, t *measure.Totals) float64 {
 	var response measure.Times
 	var slowest int64
-	for _, o := range t.Ops {
-		if o != nil {
-			all := o.ResponseAll()
-			response.Merge(&all)
-			slowest = max(slowest, all.Answered.Max(), o.Response[measure.ClassBad].Max())
-		}
+	for _, o := range present(t.Ops[:]) {
+		all := o.ResponseAll()
+		response.Merge(&all)
+		slowest = max(slowest, all.Answered.Max(), o.Response[measure.ClassBad].Max())
 	}
 	sum := response.Answered.Sum() + float64(response.Failed)*float64(slowest)
 	if rate == nil || sum == 0 {

@@ -1,9 +1,10 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
@@ -27,20 +28,11 @@ func (p *phase) observe(whole *plan.Plan, ph *plan.Phase, all map[string]*Observ
 			p.Observe[o.Name][f.Name] = p.observed("observe."+o.Name+"."+f.Name, f, seen)
 		}
 		p.Probes[o.Name] = seen.probes(o, origin)
-		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return hasNull(row.Value) }) {
+		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return slices.Contains(slices.Collect(maps.Values(row.Value)), nil) }) {
 			p.null("probes."+o.Name+".series", reason.NotTold, "the probe did not return it: see errors")
 		}
 	}
 	p.perItem(whole, ph, all)
-}
-
-func hasNull(values map[string]*float64) bool {
-	for _, v := range values {
-		if v == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // observed makes the figures of one field, at a path, and records why some are null.
@@ -89,28 +81,17 @@ func valueOf(p *run.Probe, field string) (v *float64, why string) {
 	if f, ok := p.Value[field]; ok {
 		return number(f), ""
 	}
-	return nil, whyNot(p, field)
-}
-
-func whyNot(p *run.Probe, field string) string {
-	if why := p.Missing[field]; why != "" {
-		return why
-	}
-	if why := p.Missing[""]; why != "" {
-		return why
-	}
-	return "it was not reported"
+	return nil, cmp.Or(p.Missing[field], p.Missing[""], "it was not reported")
 }
 
 // never says why no probe returned a field.
 func (o *Observation) never(field string) string {
-	switch {
-	case o.last != nil:
-		return whyNot(o.last, field)
-	case len(o.rows.Cells) > 0:
-		return whyNot(&o.rows.Cells[len(o.rows.Cells)-1], field)
+	last := o.last
+	if n := len(o.rows.Cells); last == nil && n > 0 {
+		last = &o.rows.Cells[n-1]
 	}
-	return "it was not probed: the run had ended"
+	_, why := valueOf(last, field)
+	return why
 }
 
 // probes describes how the observation was made.
@@ -123,10 +104,7 @@ func (o *Observation) probes(of *plan.Observe, origin float64) *run.Probes {
 		r.Errors = append(r.Errors, run.ErrorText{Text: text, Count: uint64(n)})
 	}
 	slices.SortFunc(r.Errors, func(a, b run.ErrorText) int {
-		if a.Count != b.Count {
-			return int(b.Count) - int(a.Count)
-		}
-		return strings.Compare(a.Text, b.Text)
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text))
 	})
 	for i := range o.rows.Cells {
 		at := &o.rows.Cells[i]

@@ -80,17 +80,12 @@ type arrivals struct {
 
 func arrived(ops []*measure.Op) arrivals {
 	a := arrivals{ops: ops}
-	var services, responses hist.Hist
+	var services hist.Hist
+	responses := responses(ops)
 	for _, o := range ops {
-		if o == nil {
-			continue
-		}
 		a.due += o.Due
 		answered := o.ServiceAll()
 		services.Merge(&answered.Answered)
-		for class := range o.Response {
-			responses.Merge(&o.Response[class])
-		}
 	}
 	a.median, a.slow, a.varied = services.Quantile(0.5), responses.Quantile(0.99), responses.SD() // 0 if there are none
 	return a
@@ -124,9 +119,6 @@ func (a *arrivals) madeUp(early, w window) (perSecond float64) {
 // sum adds up the rates of each kind of op, each in its own window.
 func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why string) {
 	for _, o := range a.ops {
-		if o == nil {
-			continue
-		}
 		w := of(o)
 		for outcome, bins := range o.Bins {
 			if driver.Outcome(outcome) == driver.Shed {
@@ -158,7 +150,7 @@ func (c *counts) keptUp(a *arrivals, w window, offered float64) (perSecond, sd f
 	early, before := mean(window{w.from, w.from + third})
 	late, after := mean(window{w.to - third, w.to})
 	for _, o := range a.ops {
-		if o != nil && o.Outcomes[driver.Shed] > 0 {
+		if o.Outcomes[driver.Shed] > 0 {
 			return 0, 0
 		}
 	}

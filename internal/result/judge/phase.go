@@ -56,8 +56,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 // figuresOf makes the result of newStep, but without a verdict.
 func figuresOf(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	c := newCounts(p, ph, m)
-	r := newFigures(c, newRates(c))
-	return r
+	return newFigures(c, newRates(c))
 }
 
 // judged gives a result its verdict: that of the worst doubt.

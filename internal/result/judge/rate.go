@@ -201,9 +201,6 @@ func peak(ends *measure.Bins, load *measure.Totals) (most float64) {
 // endsOf returns when ops ended, whatever their outcome.
 func endsOf(ops []*measure.Op) (all measure.Bins) {
 	for _, o := range ops {
-		if o == nil {
-			continue
-		}
 		for _, bins := range o.Bins {
 			if bins != nil {
 				all.Merge(bins)
@@ -257,9 +254,6 @@ func (c *counts) withoutTurns() throughput {
 // responses returns the response times of all ops that ended.
 func responses(ops []*measure.Op) (all hist.Hist) {
 	for _, o := range ops {
-		if o == nil {
-			continue
-		}
 		for class := range o.Response {
 			all.Merge(&o.Response[class])
 		}

@@ -54,10 +54,7 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 	}
 	row := &s.rows.Cells[len(s.rows.Cells)-1].Row
 	row.T = t
-	for _, o := range delta.Ops {
-		if o == nil {
-			continue
-		}
+	for _, o := range present(delta.Ops[:]) {
 		row.Due += o.Due
 		row.Sent += o.Due - o.Outcomes[driver.Shed]
 		row.OK += o.Outcomes[driver.OK]

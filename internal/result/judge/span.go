@@ -27,10 +27,7 @@ func Span(ph *plan.Phase, t *measure.Totals, sessions int, upTo int64) measure.S
 // lastEnd returns when the last op ended, in nanoseconds from the step's origin, rounded up to the end of a time bin. If ops were in flight, it
 // returns a time after any end.
 func lastEnd(t *measure.Totals) (last int64) {
-	for _, o := range t.Ops {
-		if o == nil {
-			continue
-		}
+	for _, o := range present(t.Ops[:]) {
 		if o.InFlight > 0 {
 			return math.MaxInt64 / 2
 		}

@@ -22,7 +22,7 @@ type stall struct {
 
 // silence looks for a stall in the window of a closed load's rate. Nine in ten turns take no longer than turn.
 func (c *counts) silence(w window, turn int64) stall {
-	ends := endsOf(c.Load.Ops[:])
+	ends := endsOf(present(c.Load.Ops[:]))
 	longest, usual := silence(&ends, w)
 	share := float64(longest) / float64(w.to-w.from)
 	if share >= suspectSilence && longest >= usualGaps*usual && longest >= usualTurns*turn {

@@ -43,9 +43,7 @@ func (p *printer) comparison(c *comparison.Result) {
 	p.differences(c)
 	for _, note := range notesOf(c) {
 		p.line("")
-		for _, line := range Wrap(note, p.width) {
-			p.line("%s", line)
-		}
+		p.prose(note)
 	}
 	if len(c.Tables) == 0 {
 		p.line("")

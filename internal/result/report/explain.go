@@ -38,9 +38,7 @@ func Explain(w io.Writer, names []string, opts Options) error {
 			return fmt.Errorf("no reason has the code %q, and no figure that path.%s loadgen explain lists all codes, with \"result\" or \"metrics\" the figures", name, near)
 		}
 		for _, part := range append([]string{name + ": " + e.Means}, e.More...) {
-			for _, line := range Wrap(part, p.width) {
-				p.line("%s", line)
-			}
+			p.prose(part)
 		}
 	}
 	return p.to(w, "explanation")

@@ -96,16 +96,8 @@ func (p *printer) requests(ph *run.Phase) {
 		if _, there := lines[at]; !there {
 			endpoints = append(endpoints, at)
 		}
-		text := r.Verb + " " + quantity.Thousands(r.Sent) + " sent"
-		for _, n := range []struct {
-			name string
-			n    uint64
-		}{{"moved", r.Moved}, {"ask", r.Ask}, {"timeout", r.Timeout}, {"error", r.Error}, {"refused", r.Refused}, {"in flight", uint64(r.InFlight)}} {
-			if n.n > 0 {
-				text += ", " + quantity.Thousands(n.n) + " " + n.name
-			}
-		}
-		lines[at] = append(lines[at], text)
+		counts := words.Counts([]string{"moved", "ask", "timeout", "error", "refused", "in flight"}, r.Moved, r.Ask, r.Timeout, r.Error, r.Refused, uint64(r.InFlight))
+		lines[at] = append(lines[at], strings.Join(append([]string{r.Verb + " " + quantity.Thousands(r.Sent) + " sent"}, counts...), ", "))
 	}
 	wide := 0
 	for _, e := range endpoints {

@@ -88,35 +88,28 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown"))
 		}
 	}
-	if higher != nil {
-		d.Text = append(d.Text, "higher: "+ratios(c, higher, brief))
-	}
-	if lower != nil {
-		d.Text = append(d.Text, "lower: "+ratios(c, lower, brief))
-	}
-	if alone != nil {
-		d.Text = append(d.Text, "by themselves, not among all comparisons: "+ratios(c, alone, brief))
-	}
-	if little != nil {
-		d.Text = append(d.Text, "by less than matters: "+ratios(c, little, brief))
+	for _, of := range []struct {
+		how      string
+		variants []int
+	}{{"higher", higher}, {"lower", lower}, {"by themselves, not among all comparisons", alone}, {"by less than matters", little}} {
+		if of.variants != nil {
+			d.Text = append(d.Text, of.how+": "+ratios(c, of.variants, brief))
+		}
 	}
 	if same != nil {
 		d.Text = append(d.Text, "the same, within what matters: "+tables.Some(same, "variant"))
 	}
-	others := len(c.Figures) - 1
-	if none != nil {
-		which := tables.Some(none, "variant")
-		if len(none) == others && others > 1 {
-			which = "in any of the " + quantity.Thousands(others)
+	which := func(some []string, in string) string {
+		if others := len(c.Figures) - 1; len(some) == others && others > 1 {
+			return in + "any of the " + quantity.Thousands(others)
 		}
-		d.Text = append(d.Text, "no difference shown: "+which+tables.JoinAlike(mdes)[0])
+		return tables.Some(some, "variant")
+	}
+	if none != nil {
+		d.Text = append(d.Text, "no difference shown: "+which(none, "in ")+tables.JoinAlike(mdes)[0])
 	}
 	if unknown != nil {
-		which := tables.Some(unknown, "variant")
-		if len(unknown) == others && others > 1 {
-			which = "any of the " + quantity.Thousands(others)
-		}
-		text := "cannot tell of " + which
+		text := "cannot tell of " + which(unknown, "")
 		for _, why := range tables.JoinAlike(whys) {
 			if !strings.HasPrefix(why, " ") {
 				why = "; " + why

@@ -24,8 +24,6 @@ const (
 	maxRatios = 60 // in a forest
 )
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
 // classOf returns the class with which the i-th variant is drawn everywhere.
 func classOf(i int) string {
 	class := "c" + strconv.Itoa(i%colours)

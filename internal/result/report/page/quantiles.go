@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -125,12 +126,7 @@ func heatmap(st *timeline.Step) (figure, *chart.Chart) {
 		return figure{}, nil
 	}
 	c := &chart.Chart{X: timeScale(float64(len(st.Columns) * st.Seconds)), Y: r.log("response, ok and miss (log)")}
-	for _, p := range slices.SortedFunc(maps.Keys(cells), func(a, b place) int {
-		if a.x != b.x {
-			return a.x - b.x
-		}
-		return a.y - b.y
-	}) {
+	for _, p := range slices.SortedFunc(maps.Keys(cells), func(a, b place) int { return cmp.Or(a.x-b.x, a.y-b.y) }) {
 		share := math.Log1p(cells[p]) / math.Log1p(most)
 		c.Cells = append(c.Cells, chart.Cell{
 			X0: float64(p.x * st.Seconds), X1: float64((p.x + 1) * st.Seconds),

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -119,7 +120,7 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 		v.Charts = append(v.Charts, append(f.drawn(c), f)[0]) // without a chart, it says what is missing
 	}
 	for _, one := range x.Variants {
-		v.Variants = append(v.Variants, newVariantView(x, one))
+		v.Variants = append(v.Variants, variantView{Name: one.Name, Values: valuesOf(one), Became: tables.Became(one, x.Repeat)})
 	}
 	v.LeftOut = tables.Some(x.LeftOut, "variant")
 	for i, name := range phasesOf(comparisons) {
@@ -179,14 +180,10 @@ func phasesOf(comparisons []tables.Comparison) (names []string) {
 	return names
 }
 
-func newVariantView(x *run.Experiment, one run.Variant) variantView {
-	return variantView{Name: one.Name, Values: valuesOf(one), Became: tables.Became(one, x.Repeat)}
-}
-
 // valuesOf formats the values that a variant sets.
 func valuesOf(v run.Variant) string {
 	var parts []string
-	for _, name := range sortedKeys(v.Values) {
+	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
 		parts = append(parts, name+" = "+v.Values[name])
 	}
 	return strings.Join(parts, ", ")

@@ -2,6 +2,7 @@ package words
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -13,15 +14,12 @@ func Connections(ph *run.Phase) (facts []string, rows []Row) {
 	if c == nil {
 		return nil, nil
 	}
-	sum := func(text string, n uint64, name string) string {
-		if n == 0 {
-			return text
-		}
-		return text + " + " + quantity.Thousands(n) + " " + name
+	attempted := append([]string{quantity.Thousands(c.Opened) + " opened"}, Counts([]string{"refused", "being made"}, c.Refused, uint64(c.Making))...)
+	opened := append([]string{quantity.Thousands(c.Open) + " open", quantity.Thousands(c.Renewed) + " renewed"}, Counts([]string{"lost"}, c.Lost)...)
+	facts = []string{
+		quantity.Thousands(c.Attempted) + " attempted = " + strings.Join(attempted, " + "),
+		quantity.Thousands(c.Opened) + " opened = " + strings.Join(opened, " + "),
 	}
-	attempted := quantity.Thousands(c.Attempted) + " attempted = " + quantity.Thousands(c.Opened) + " opened"
-	opened := quantity.Thousands(c.Opened) + " opened = " + quantity.Thousands(c.Open) + " open + " + quantity.Thousands(c.Renewed) + " renewed"
-	facts = []string{sum(sum(attempted, c.Refused, "refused"), uint64(c.Making), "being made"), sum(opened, c.Lost, "lost")}
 	rows = []Row{
 		{"connect", c.Connect, "connections.connect", ph},
 		{"  TCP", c.TCP, "connections.tcp", ph},

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -14,17 +15,26 @@ func Log(ph *run.Phase) []Fact {
 	if l == nil {
 		return nil
 	}
-	verified := Fact{"verified", []string{proofOf(ph)}, ", "}
-	if l.Files == 0 { // every worker that had files was lost
-		return []Fact{verified}
+	proof := "nothing: " + l.Unproven
+	if l.Proof != nil {
+		proof = fmt.Sprintf("%s/%s entries that must be there, by another process", quantity.Thousands(l.Proof.Verified), quantity.Thousands(l.Proof.Acknowledged))
 	}
-	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), filesOf(ph)}, ", "}}
-	if len(l.Threads) > 0 {
-		facts = append(facts, Fact{"threads", threadsOf(ph), ", "})
+	verified := fact("verified", "", proof)
+	if l.Files == 0 { // every worker that had files was lost
+		return verified
+	}
+	facts := append(fact("log", ", ", l.Layout+", when full: "+l.Clear, syncOf(ph), filesOf(ph)), fact("threads", ", ", threadsOf(ph)...)...)
+	var caveats []Fact
+	for _, c := range l.Caveats {
+		caveats = append(caveats, fact("caveat", "", c)...)
 	}
 	written := []string{quantity.Bytes(l.Bytes) + " of entries"}
 	if l.BytesPerSecond != nil {
-		written = append(written, quantity.Bytes(int64(*l.BytesPerSecond))+"/s"+Mark(ph, "log.bytes_per_second")+untilSynced(l.AtRisk))
+		rate := quantity.Bytes(int64(*l.BytesPerSecond)) + "/s" + Mark(ph, "log.bytes_per_second")
+		if l.AtRisk != nil {
+			rate += " until the last sync had ended"
+		}
+		written = append(written, rate)
 	}
 	switch {
 	case l.BoundShare != nil:
@@ -39,40 +49,18 @@ func Log(ph *run.Phase) []Fact {
 		written = append(written, fmt.Sprintf("%.1f entries a sync", *l.EntriesPerSync))
 	}
 	if l.Bytes == 0 && l.Proof != nil && l.Proof.Acknowledged == 0 && len(l.Proof.Wrong) == 0 {
-		return append(facts, caveatsOf(ph)...) // the phase only read
+		return append(facts, caveats...) // the phase only read
 	}
-	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset")), ", "})
-	if device := deviceOf(ph); device != nil {
-		facts = append(facts, Fact{"device", device, ", "})
-	}
-	if len(l.Batches) > 0 {
-		facts = append(facts, Fact{"syncs", batchesOf(l.Batches), ", "})
-	}
+	facts = slices.Concat(facts, fact("written", ", ", append(written, quantity.Count(l.Resets, "reset"))...),
+		fact("device", ", ", deviceOf(ph)...), fact("syncs", ", ", batchesOf(l.Batches)...))
 	if r := l.AtRisk; r != nil {
-		facts = append(facts, Fact{"at risk", []string{
+		facts = append(facts, fact("at risk", ", ",
 			fmt.Sprintf("acknowledged and not durable: up to %s entries, %s, for %s", quantity.Thousands(r.EntriesMax), quantity.Bytes(r.BytesMax), quantity.Duration(r.SecondsMax)),
 			fmt.Sprintf("on average %.1f entries, %s", r.EntriesMean, quantity.Bytes(uint64(r.BytesMean))),
-			"the last sync took " + quantity.Duration(r.LastSyncSeconds),
-		}, ", "})
+			"the last sync took "+quantity.Duration(r.LastSyncSeconds),
+		)...)
 	}
-	facts = append(facts, verified)
-	return append(facts, caveatsOf(ph)...)
-}
-
-// untilSynced says which time a rate covers if entries were at risk.
-func untilSynced(r *localfile.AtRisk) string {
-	if r == nil {
-		return ""
-	}
-	return " until the last sync had ended"
-}
-
-func caveatsOf(ph *run.Phase) (facts []Fact) {
-	l := ph.Log
-	for _, c := range l.Caveats {
-		facts = append(facts, Fact{"caveat", []string{c}, ""})
-	}
-	return facts
+	return slices.Concat(facts, verified, caveats)
 }
 
 // deviceOf says what reached the device; nil if the device was not watched.
@@ -134,8 +122,6 @@ func seatOf(cpu, node int) string {
 	return fmt.Sprintf("CPU %d of node %d", cpu, node)
 }
 
-func layoutOf(ph *run.Phase) string { return ph.Log.Layout + ", when full: " + ph.Log.Clear }
-
 // filesOf describes the files, how their blocks were allocated before the load, and where they are.
 func filesOf(ph *run.Phase) string {
 	l := ph.Log
@@ -182,13 +168,4 @@ func batchesOf(list []localfile.Batch) (texts []string) {
 		texts = append(texts, quantity.Percent(float64(b.Syncs)/float64(all))+" with "+entries)
 	}
 	return texts
-}
-
-// proofOf says what another process found.
-func proofOf(ph *run.Phase) string {
-	l := ph.Log
-	if l.Proof == nil {
-		return "nothing: " + l.Unproven
-	}
-	return fmt.Sprintf("%s/%s entries that must be there, by another process", quantity.Thousands(l.Proof.Verified), quantity.Thousands(l.Proof.Acknowledged))
 }

@@ -20,14 +20,8 @@ func Staleness(ph *run.Phase) []string {
 	if s.Low != nil {
 		parts = append(parts, "95 % interval "+quantity.Percent(*s.Low)+" to "+quantity.Percent(*s.High))
 	}
-	for _, n := range []struct {
-		n    uint64
-		says string
-	}{{s.ByOne, "one version"}, {s.ByTwo, "two versions"}, {s.ByThree, "three versions"}, {s.ByMore, "more versions"}} {
-		if n.n > 0 {
-			parts = append(parts, quantity.Thousands(n.n)+" by "+n.says)
-		}
-	}
+	says := []string{"by one version", "by two versions", "by three versions", "by more versions"}
+	parts = append(parts, Counts(says, s.ByOne, s.ByTwo, s.ByThree, s.ByMore)...)
 	if s.AgeMax != nil {
 		age := "up to " + quantity.Duration(*s.AgeMax) + " after the acknowledgement that they missed"
 		if s.AgeP50 != nil {

@@ -73,3 +73,13 @@ func fact(name, sep string, text ...string) []Fact {
 	}
 	return []Fact{{name, text, sep}}
 }
+
+// Counts returns the numbers that are not 0, with what is said of each.
+func Counts(says []string, numbers ...uint64) (parts []string) {
+	for i, n := range numbers {
+		if n > 0 {
+			parts = append(parts, quantity.Thousands(n)+" "+says[i])
+		}
+	}
+	return parts
+}

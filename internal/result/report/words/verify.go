@@ -15,19 +15,8 @@ func Verify(ph *run.Phase) []string {
 		return nil
 	}
 	parts := []string{verified(v)}
-	for _, n := range []struct {
-		n    uint64
-		says string
-	}{
-		{v.Missing, "missing"},
-		{v.Older, "older than acknowledged"},
-		{v.Newer, "newer, by a put that was never acknowledged"},
-		{v.Unread, "could not be read"},
-	} {
-		if n.n > 0 {
-			parts = append(parts, quantity.Thousands(n.n)+" "+n.says)
-		}
-	}
+	says := []string{"missing", "older than acknowledged", "newer, by a put that was never acknowledged", "could not be read"}
+	parts = append(parts, Counts(says, v.Missing, v.Older, v.Newer, v.Unread)...)
 	for i := range v.Examples[:min(len(v.Examples), shownLost)] {
 		parts = append(parts, lostWrite(&v.Examples[i]))
 	}
