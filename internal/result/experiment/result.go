@@ -311,8 +311,8 @@ func (c *comparer) whyNone(s subject, m opMetric, variant string) reason.Why {
 func (c *comparer) validity(s subject, variant string) run.Validity {
 	worst := run.Valid
 	for _, r := range slices.Concat(c.runs[variant], c.runs[c.x.Baseline]) {
-		if p := r.Phase[s.phase]; p != nil && p.Validity.Worse(worst) {
-			worst = p.Validity
+		if p := r.Phase[s.phase]; p != nil {
+			worst = worst.And(p.Validity)
 		}
 	}
 	return worst

@@ -292,8 +292,8 @@ func (d doubts) add(c plan.Column, variants []Variant, base int) {
 	for i := range variants {
 		d[i][c.Name] = own[i]
 		other := map[string]int{"": -1, "baseline": base, "bound": variants[i].Bound}[c.Ratio]
-		if other >= 0 && own[other].Worse(own[i]) {
-			d[i][c.Name] = own[other]
+		if other >= 0 {
+			d[i][c.Name] = own[i].And(own[other])
 		}
 	}
 }
@@ -302,11 +302,6 @@ func (d doubts) add(c plan.Column, variants []Variant, base int) {
 func (d doubts) named(c plan.Column, variants []Variant, i, base int) run.Validity {
 	expr, _ := parseColumn(c)
 	worst := run.Valid
-	take := func(v run.Validity) {
-		if v.Worse(worst) {
-			worst = v
-		}
-	}
 	for _, traversal := range expr.Variables() {
 		path := stepsOf(traversal)
 		row, column := i, path[len(path)-1]
@@ -314,7 +309,7 @@ func (d doubts) named(c plan.Column, variants []Variant, i, base int) run.Validi
 		case path[0] == "phase" && len(path) > 1:
 			for _, r := range variants[i].Runs {
 				if ph := r.Phase[path[1]]; ph != nil {
-					take(ph.ValidityOf(strings.Join(path[2:], ".")))
+					worst = worst.And(ph.ValidityOf(strings.Join(path[2:], ".")))
 				}
 			}
 			continue
@@ -327,7 +322,7 @@ func (d doubts) named(c plan.Column, variants []Variant, i, base int) run.Validi
 		}
 		if row >= 0 {
 			if v, ok := d[row][column]; ok {
-				take(v)
+				worst = worst.And(v)
 			}
 		}
 	}

@@ -63,9 +63,7 @@ func figuresOf(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 func (p *phase) judged(d doubts) {
 	p.Validity, p.Reasons = run.Valid, d
 	for _, why := range d {
-		if why.Validity.Worse(p.Validity) {
-			p.Validity = why.Validity
-		}
+		p.Validity = p.Validity.And(why.Validity)
 	}
 }
 

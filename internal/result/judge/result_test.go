@@ -83,7 +83,7 @@ func TestCheckValid(t *testing.T) {
 			},
 			`phase "get" is judged valid: setup: put: due 1, but 0 ended and 0 in flight`,
 		},
-		"keys": {func(r *run.Run) { r.Phase["get"].Op["get"].Keys.Due++ }, `phase "get" is judged valid: get: of 2001 keys due, another number ended`},
+		"keys": {func(r *run.Run) { r.Phase["get"].Op["get"].Keys.Due++ }, `phase "get" is judged valid: get: keys: due 2001, but 2000 ended and 0 in flight`},
 		"requests that were not made": {
 			func(r *run.Run) { r.Phase["get"].Requests[0].Sent, r.Phase["get"].Requests[0].Answered = 1999, 1999 },
 			`phase "get" is judged valid: get: 2,000 ops ended ok or miss, which takes 2,000 answered requests, and 1,999 were`,

@@ -160,9 +160,7 @@ func checkReasons(is Validity, reasons []Reason) error {
 		if !why.Validity.known() {
 			return fmt.Errorf("a reason is judged %q", why.Validity)
 		}
-		if why.Validity.Worse(worst) {
-			worst = why.Validity
-		}
+		worst = worst.And(why.Validity)
 	}
 	if is != worst {
 		return fmt.Errorf("judged %s, but the worst of its reasons is %s", is, worst)
@@ -322,13 +320,18 @@ func (s *Scenario) checkSteps() error {
 
 // checkLedger compares due ops with ended ones, and the latencies with both.
 func (f *Figures) checkLedger() error {
-	if f.InFlight < 0 {
-		return fmt.Errorf("%d in flight", f.InFlight)
+	return cmp.Or(f.Ledger.check(), f.checkCounts())
+}
+
+// check compares what was due with what ended.
+func (l *Ledger) check() error {
+	if l.InFlight < 0 {
+		return fmt.Errorf("%d in flight", l.InFlight)
 	}
-	if ended := f.OK + f.Miss + f.Conflict + f.QuorumFailed + f.Timeout + f.Error + f.Shed; f.Due != ended+uint64(f.InFlight) {
-		return fmt.Errorf("due %d, but %d ended and %d in flight", f.Due, ended, f.InFlight)
+	if ended := l.OK + l.Miss + l.Conflict + l.QuorumFailed + l.Timeout + l.Error + l.Shed; l.Due != ended+uint64(l.InFlight) {
+		return fmt.Errorf("due %d, but %d ended and %d in flight", l.Due, ended, l.InFlight)
 	}
-	return f.checkCounts()
+	return nil
 }
 
 // check checks that rates come in both units, and that latencies are complete.
@@ -465,15 +468,11 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 		if o == nil { // only its steps have ledgers
 			continue
 		}
-		if o.InFlight < 0 || o.Keys.InFlight < 0 {
-			return fmt.Errorf("%s: %d ops and %d keys in flight", verb, o.InFlight, o.Keys.InFlight)
+		if err := o.Figures.Ledger.check(); err != nil {
+			return fmt.Errorf("%s: %w", verb, err)
 		}
-		ended := o.OK + o.Miss + o.Conflict + o.QuorumFailed + o.Timeout + o.Error + o.Shed
-		if o.Due != ended+uint64(o.InFlight) {
-			return fmt.Errorf("%s: due %d, but %d ended and %d in flight", verb, o.Due, ended, o.InFlight)
-		}
-		if k := o.Keys; k.Due != k.OK+k.Miss+k.Conflict+k.QuorumFailed+k.Timeout+k.Error+k.Shed+uint64(k.InFlight) {
-			return fmt.Errorf("%s: of %d keys due, another number ended", verb, k.Due)
+		if err := o.Keys.Ledger.check(); err != nil {
+			return fmt.Errorf("%s: keys: %w", verb, err)
 		}
 		if o.Sent != o.Due-o.Shed {
 			return fmt.Errorf("%s: sent %d, but due %d and shed %d", verb, o.Sent, o.Due, o.Shed)

@@ -40,16 +40,20 @@ const (
 // Worse says whether figures of this validity are less trustworthy than those of another.
 func (v Validity) Worse(than Validity) bool { return v.rank() > than.rank() }
 
+// And returns the worse of two validities.
+func (v Validity) And(other Validity) Validity {
+	if other.Worse(v) {
+		return other
+	}
+	return v
+}
+
 // rank orders validities from best to worst.
 func (v Validity) rank() int {
-	switch v {
-	case Valid:
-		return 0
-	case Suspect:
-		return 1
-	default:
-		return 2
+	if i := slices.Index([]Validity{Valid, Suspect}, v); i >= 0 {
+		return i
 	}
+	return 2
 }
 
 // known says whether v is one of the constants.
@@ -63,8 +67,8 @@ func (v Validity) Mark() string { return map[Validity]string{Suspect: "?", Inval
 func (p *Phase) ValidityOf(path string) Validity {
 	worst := Valid
 	for _, why := range p.Reasons {
-		if why.Validity.Worse(worst) && slices.ContainsFunc(why.Touches, func(t string) bool { return touches(t, path) }) {
-			worst = why.Validity
+		if slices.ContainsFunc(why.Touches, func(t string) bool { return touches(t, path) }) {
+			worst = worst.And(why.Validity)
 		}
 	}
 	return worst
@@ -164,9 +168,7 @@ func (r *Run) judge() {
 			v.Phases = map[string]Validity{}
 		}
 		v.Phases[name] = p.Validity
-		if p.Validity.Worse(v.Validity) {
-			v.Validity = p.Validity
-		}
+		v.Validity = v.Validity.And(p.Validity)
 		for _, why := range p.Reasons {
 			v.add(reason.Why{Code: why.Code, Text: fmt.Sprintf("phase %s: %s", name, why.Text)})
 		}

@@ -64,10 +64,10 @@ func TestPacksThatContradictThemselves(t *testing.T) {
 		"a histogram's count":  {"a count of 9223372036854775808", func(_ *run.Run, o *run.Op) { o.Response.Count, o.Latency.OK.Response.Count = wraps, wraps }},
 		"requests that wrap":   {"a count of", func(r *run.Run, _ *run.Op) { r.Phase["get"].Requests[0].Sent += wraps }},
 		"causes that wrap":     {"a count of", func(_ *run.Run, o *run.Op) { o.Causes.Reply, o.Causes.Lost = wraps, wraps }},
-		"in flight, negative":  {"-1 ops", func(_ *run.Run, o *run.Op) { o.OK++; o.InFlight = -1 }},
-		"keys, negative":       {"-1 keys", func(_ *run.Run, o *run.Op) { o.Keys.OK++; o.Keys.InFlight = -1 }},
+		"in flight, negative":  {"get: -1 in flight", func(_ *run.Run, o *run.Op) { o.OK++; o.InFlight = -1 }},
+		"keys, negative":       {"get: keys: -1 in flight", func(_ *run.Run, o *run.Op) { o.Keys.OK++; o.Keys.InFlight = -1 }},
 		"requests, negative":   {"get at : -1 in flight", func(r *run.Run, _ *run.Op) { q := &r.Phase["get"].Requests[0]; q.Answered++; q.InFlight = -1 }},
-		"in flight, the least": {"ops and", func(_ *run.Run, o *run.Op) { o.InFlight = math.MinInt64 }},
+		"in flight, the least": {"-9223372036854775808 in flight", func(_ *run.Run, o *run.Op) { o.InFlight = math.MinInt64 }},
 		"nobody was asked":     {"which takes 3 answered requests, and 0 were", func(r *run.Run, _ *run.Op) { r.Phase["get"].Requests = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -134,9 +134,7 @@ func (g *doubts) add(v run.Validity, code string, s seen) {
 		e, _ := words.Explain(code)
 		g.all, g.seen = append(g.all, Doubt{Code: code, Means: e.Means, Validity: v}), append(g.seen, nil)
 	}
-	if v.Worse(g.all[i].Validity) {
-		g.all[i].Validity = v
-	}
+	g.all[i].Validity = g.all[i].Validity.And(v)
 	g.seen[i] = append(g.seen[i], s)
 }
 
