@@ -125,7 +125,7 @@ func (p *printer) head(r *run.Run) {
 	p.line("%s   %s", r.Plan, r.ID)
 	p.facts(words.Facts(r))
 	if r.Environment.Hostname != "" {
-		p.facts(words.Machine(&r.Environment))
+		p.facts(words.Machine(r))
 	}
 	for _, text := range words.Unsaid(r) {
 		p.prose(text)

@@ -209,7 +209,7 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	}
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {
-		v.Machine = words.Machine(&r.Environment)
+		v.Machine = words.Machine(r)
 	}
 	measured := s.Detail.Phases(r)
 	for i, name := range r.PhaseOrder {

@@ -131,7 +131,7 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	if first := baselineRun(s.Study); first != nil {
 		v.Environment = environmentOf(&first.Environment)
 		if first.Environment.Hostname != "" {
-			v.Machine = words.Machine(&first.Environment)
+			v.Machine = words.Machine(first)
 		}
 		v.Unlike = unlike(s.Study, first)
 	}

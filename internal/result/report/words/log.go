@@ -6,7 +6,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // Log returns the facts about log files, the same for every form of report.
@@ -52,7 +51,7 @@ func Log(ph *run.Phase) []Fact {
 		return append(facts, caveats...) // the phase only read
 	}
 	facts = slices.Concat(facts, fact("written", ", ", append(written, quantity.Count(l.Resets, "reset"))...),
-		fact("device", ", ", deviceOf(ph)...), fact("syncs", ", ", batchesOf(l.Batches)...))
+		fact("device", ", ", deviceOf(ph)...), fact("syncs", ", ", batchesOf(ph)...))
 	if r := l.AtRisk; r != nil {
 		facts = append(facts, fact("at risk", ", ",
 			fmt.Sprintf("acknowledged and not durable: up to %s entries, %s, for %s", quantity.Thousands(r.EntriesMax), quantity.Bytes(r.BytesMax), quantity.Duration(r.SecondsMax)),
@@ -149,7 +148,8 @@ func syncOf(ph *run.Phase) string {
 }
 
 // batchesOf says how many of the syncs made how many entries durable.
-func batchesOf(list []localfile.Batch) (texts []string) {
+func batchesOf(ph *run.Phase) (texts []string) {
+	list := ph.Log.Batches
 	var all uint64
 	for _, b := range list {
 		all += b.Syncs

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
-	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -67,7 +66,8 @@ func Unsaid(r *run.Run) (all []string) {
 }
 
 // Machine describes in short where the run was made. Its last fact is there only if loops and built-in nodes had CPUs of their own.
-func Machine(e *machine.Environment) []string {
+func Machine(r *run.Run) []string {
+	e := &r.Environment
 	machine := []string{e.Hostname, quantity.Count(e.CPUs, "CPU")}
 	if e.CPUModel != "" {
 		machine = append(machine, e.CPUModel)
