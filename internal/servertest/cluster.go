@@ -2,12 +2,14 @@ package servertest
 
 import (
 	"context"
-	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // RedisCluster starts a Redis Cluster on the loopback with the given numbers of masters and of replicas of each, with persistence off and the given
@@ -25,9 +27,7 @@ func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Ser
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	create = append(create, "--cluster-replicas", strconv.Itoa(replicas), "--cluster-yes")
-	if out, err := exec.CommandContext(ctx, cli, create...).CombinedOutput(); err != nil {
-		t.Fatalf("redis-cli %s: %v\n%s", strings.Join(create, " "), err, out)
-	}
+	outputOf(t, exec.CommandContext(ctx, cli, create...))
 	for i, node := range nodes {
 		node.await("CLUSTER INFO", "cluster_state:ok", "cluster_known_nodes:"+strconv.Itoa(len(nodes)), "cluster_slots_ok:16384")
 		if i >= masters {
@@ -63,37 +63,12 @@ func (s *Server) await(question string, words ...string) {
 	s.t.Helper()
 	deadline := time.Now().Add(startTimeout)
 	for {
-		answer := s.inline(question)
-		missing := ""
-		for _, word := range words {
-			if !strings.Contains(answer, word) {
-				missing = word
-			}
-		}
-		if missing == "" {
+		answer := answer(s.Addr, question+"\r\n", nil) // to an inline command
+		missing := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return strings.Contains(answer, word) })
+		if len(missing) == 0 {
 			return
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s at %s: no %s after %v:\n%s", question, s.Addr, missing, startTimeout, answer)
-		}
+		require.True(s.t, time.Now().Before(deadline), "%s at %s: no %s after %v:\n%s", question, s.Addr, missing, startTimeout, answer)
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-// inline returns the beginning of the answer to an inline command; "" if there is none.
-func (s *Server) inline(command string) string {
-	conn, err := net.DialTimeout("tcp", s.Addr, 5*time.Second)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close()
-	if conn.SetDeadline(time.Now().Add(5*time.Second)) != nil {
-		return ""
-	}
-	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
-		return ""
-	}
-	answer := make([]byte, 16<<10)
-	n, _ := conn.Read(answer) // a broken connection yields nothing
-	return string(answer[:n])
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,9 +53,7 @@ func (d *Disk) make() error {
 func SmallDisk(t testing.TB, size int) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "loadgen-disk-") // other users cannot enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.Remove(dir) })
 	if err := unix.Mount("loadgen-test", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d", size)); err != nil {
 		Require(t, "mount", fmt.Errorf("mount a disk of a test: %w", err))
@@ -125,9 +124,8 @@ func (d *Disk) mount(device *os.File) error {
 // Break makes each write to the device fail with EIO from now on. Its contents can still be read.
 func (d *Disk) Break() {
 	d.t.Helper()
-	if _, err := unix.FcntlInt(d.backing.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != nil {
-		d.t.Fatalf("break a disk of the test: %v", err)
-	}
+	_, err := unix.FcntlInt(d.backing.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE)
+	require.NoError(d.t, err, "break a disk of the test")
 }
 
 // The requests that freeze and thaw a file system (linux/fs.h: FIFREEZE, FITHAW).
@@ -140,18 +138,14 @@ const (
 func (d *Disk) Stall(wait time.Duration) {
 	d.t.Helper()
 	dir, err := os.Open(d.Dir)
-	if err != nil {
-		d.t.Fatalf("stall a disk of the test: %v", err)
-	}
+	require.NoError(d.t, err, "stall a disk of the test")
 	defer dir.Close()
 	err = unix.IoctlSetInt(int(dir.Fd()), freeze, 0)
 	if err == nil {
 		time.Sleep(wait)
 		err = unix.IoctlSetInt(int(dir.Fd()), thaw, 0)
 	}
-	if err != nil {
-		d.t.Fatalf("stall a disk of the test: %v", err)
-	}
+	require.NoError(d.t, err, "stall a disk of the test")
 }
 
 // Remains mounts a copy of the device's contents as after a power loss: without the data that had not been written yet.
@@ -166,12 +160,8 @@ func (d *Disk) Remains() *Disk {
 	if err == nil {
 		device, err = after.attach()
 	}
-	if err != nil {
-		d.t.Fatalf("copy a disk of the test: %v", err)
-	}
+	require.NoError(d.t, err, "copy a disk of the test")
 	defer device.Close()
-	if err := after.mount(device); err != nil {
-		d.t.Fatalf("mount the copy of a disk: %v", err)
-	}
+	require.NoError(d.t, after.mount(device), "mount the copy of a disk")
 	return after
 }

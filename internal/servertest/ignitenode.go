@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // IgniteNodes are two real nodes of Apache Ignite 2.17.0 in one JVM, each a cluster of its own, with the SQL engine. Each has a cache "items", and the
@@ -36,10 +38,7 @@ func StartIgniteNodes(t testing.TB, shows Certificate) *IgniteNodes {
 	Require(t, "ignite", err)
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store.p12")
-	output, err := exec.Command("openssl", "pkcs12", "-export", "-inkey", shows.Key, "-in", shows.Cert, "-out", store, "-passout", "pass:changeit").CombinedOutput()
-	if err != nil {
-		t.Fatalf("make a key store: %v\n%s", err, output)
-	}
+	output(t, "openssl", "pkcs12", "-export", "-inkey", shows.Key, "-in", shows.Cert, "-out", store, "-passout", "pass:changeit")
 	local := func(port string) string { return "127.0.0.1:" + port }
 	first, resp, second := freePort(t), freePort(t), freePort(t)
 	n := &IgniteNodes{Server: &Server{t: t, Addr: local(first), done: make(chan struct{})}, RESP: local(resp), Secure: local(second), classes: classes, discovery: freePort(t)}
@@ -84,9 +83,8 @@ func startIgnite(s *Server, classes, dir string, nodes ...string) {
 	}
 	cmd := exec.Command("java", append(append(args, "-DIGNITE_UPDATE_NOTIFIER=false", "-DIGNITE_QUIET=true", "-DIGNITE_HOME="+dir, "-Djava.io.tmpdir="+dir,
 		"-Djava.net.preferIPv4Stack=true", "-cp", classes, "Node"), nodes...)...)
-	if _, err := cmd.StdinPipe(); err != nil { // at whose end the JVM ends, too
-		s.t.Fatal(err)
-	}
+	_, err := cmd.StdinPipe() // at whose end the JVM ends, too
+	require.NoError(s.t, err)
 	s.start(cmd)
 	s.within(igniteTimeout, func() bool { _, err := os.Stat(filepath.Join(dir, "ready")); return err == nil })
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // WebServer is a running nginx that stores what is put.
@@ -36,9 +38,7 @@ func startNginx(t testing.TB, requests int, shows *Certificate, locations, behin
 	t.Helper()
 	exe, dir := program(t, "nginx", "nginx"), t.TempDir()
 	w := &WebServer{local(t), filepath.Join(dir, "access.log")}
-	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "data"), 0o755))
 	if requests == 0 {
 		requests = 1 << 30
 	}
@@ -83,9 +83,7 @@ func (w *WebServer) Counts(expected int) map[string]int {
 	w.t.Helper()
 	for deadline := time.Now().Add(startTimeout); ; time.Sleep(5 * time.Millisecond) {
 		text, err := os.ReadFile(w.log)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		counts, all := map[string]int{}, 0
 		for line := range strings.Lines(string(text)) {
 			words := strings.Fields(line)

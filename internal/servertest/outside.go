@@ -32,11 +32,7 @@ func Etcd(t testing.TB) *Server {
 // MariaDB starts a MariaDB without data, in which root needs no password.
 func MariaDB(t testing.TB) *Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "loadgen-maria-") // the path of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := openDir(t, 0o755) // the path of a socket is short
 	return Program(t, "mariadbd", "", func(port string) []string {
 		args := []string{
 			"--no-defaults", "--datadir=" + dir, "--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--port=" + port,

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // PartsVariable names the environment variable with the path of a file to which a line is appended for each part that a test needs: whether it was
@@ -24,13 +26,10 @@ func note(t testing.TB, part string, missing error) {
 		line = fmt.Sprintf("%s: missing: %v\n", part, missing)
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatalf("note a part of the tests: %v", err)
-	}
+	require.NoError(t, err, "note a part of the tests")
 	defer file.Close()
-	if _, err := file.WriteString(line); err != nil {
-		t.Fatalf("note a part of the tests: %v", err)
-	}
+	_, err = file.WriteString(line)
+	require.NoError(t, err, "note a part of the tests")
 }
 
 // cached returns the path of a file that make test-servers puts into the user's cache.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,9 +23,7 @@ func freePort(t testing.TB) string {
 		_, _ = fmt.Sscan(string(text), &end) // on an error, the default
 	}
 	taken, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("loadgen-test-ports-%d", os.Geteuid())), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
+	require.NoError(t, err, "find a free port")
 	t.Cleanup(func() { _ = taken.Close() }) // releases the port
 	for range 1000 {
 		port := lowest + rand.IntN(max(end, lowest+1000)-lowest)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 )
 
 // PostgresPassword is the password of the user loadgen, which no output may show.
@@ -38,17 +39,10 @@ func postgres(t testing.TB, shows *Certificate, settings ...string) (url string)
 	t.Helper()
 	bin, err := postgresBinaries()
 	Require(t, "postgres", err)
-	dir, err := os.MkdirTemp("", "loadgen-postgres-") // other users cannot enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := openDir(t, 0o755)
 	as := unprivileged(t, dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	data := filepath.Join(dir, "data")
-	duplicate(t, emptyCluster(t, bin, dir, as), data)
+	output(t, "cp", "-Rp", emptyCluster(t, bin, dir, as), data)
 	s := local(t)
 	args := []string{"-D", data, "-p", s.port(), "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_preload_libraries=pg_stat_statements"}
 	for _, s := range settings {
@@ -76,49 +70,29 @@ func postgres(t testing.TB, shows *Certificate, settings ...string) (url string)
 // copies. dir is a directory that the server's user can enter.
 func emptyCluster(t testing.TB, bin, dir string, as *syscall.SysProcAttr) string {
 	t.Helper()
-	version, err := exec.Command(filepath.Join(bin, "postgres"), "--version").Output() // such as "postgres (PostgreSQL) 15.14 (Debian 15.14-0)"
-	if words := strings.Fields(string(version)); err != nil || len(words) < 3 {
-		t.Fatalf("postgres --version: %v\n%s", err, version)
-	}
+	version := strings.Fields(output(t, filepath.Join(bin, "postgres"), "--version")) // such as "postgres (PostgreSQL) 15.14 (Debian 15.14-0)"
+	require.Greater(t, len(version), 2, version)
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cache = filepath.Join(cache, "loadgen")
-	kept := filepath.Join(cache, "postgres-"+strings.Fields(string(version))[2])
+	kept := filepath.Join(cache, "postgres-"+version[2])
 	if _, err := os.Stat(kept); err == nil {
 		return kept
 	}
 	made, secret := filepath.Join(dir, "empty"), filepath.Join(dir, "password")
-	if err := os.WriteFile(secret, []byte(PostgresPassword), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(secret, []byte(PostgresPassword), 0o644))
 	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", made, "-U", "loadgen", "--auth=scram-sha-256", "--pwfile="+secret, "--no-sync", "--locale=C", "-E", "UTF8")
 	cmd.SysProcAttr, cmd.Dir = as, dir
-	if words, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, words)
-	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	outputOf(t, cmd)
+	require.NoError(t, os.MkdirAll(cache, 0o755))
 	beside, err := os.MkdirTemp(cache, "postgres-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer os.RemoveAll(beside)
-	duplicate(t, made, filepath.Join(beside, "data"))
+	output(t, "cp", "-Rp", made, filepath.Join(beside, "data"))
 	if err := os.Rename(filepath.Join(beside, "data"), kept); err != nil { // another test was first
 		return made
 	}
 	return kept
-}
-
-// duplicate copies a directory with its owners and modes.
-func duplicate(t testing.TB, from, to string) {
-	t.Helper()
-	if words, err := exec.Command("cp", "-Rp", from, to).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v\n%s", err, words)
-	}
 }
 
 // ownKey copies a key to a place where only the server's user can read it, as the server requires.
@@ -132,9 +106,7 @@ func ownKey(t testing.TB, dir, key string, as *syscall.SysProcAttr) (path string
 	if err == nil && as != nil {
 		err = os.Chown(path, int(as.Credential.Uid), int(as.Credential.Gid))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return path
 }
 
@@ -173,13 +145,9 @@ func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
 	if err != nil {
 		as, err = user.Lookup("nobody")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	uid, uidErr := strconv.Atoi(as.Uid)
 	gid, gidErr := strconv.Atoi(as.Gid)
-	if err := errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)))
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Nutcracker starts a nutcracker (twemproxy) in front of a server on a free loopback port, for Redis' protocol or memcached's, and returns its
@@ -54,8 +56,6 @@ func sentinel(t testing.TB, option string, secure *tls.Config, server string, li
 func written(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

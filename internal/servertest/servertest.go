@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // RequireVariable names the environment variable that turns skips into failures.
@@ -106,15 +108,30 @@ func MemcachedSocket(t testing.TB) (path string) {
 // SocketPath returns a path for a Unix socket, short enough, in its own directory that everybody may write to.
 func SocketPath(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a server may be removing its socket at the same time
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "s")
+	return filepath.Join(openDir(t, 0o777), "s")
+}
+
+// openDir makes a directory that other users can enter, unlike t.TempDir, with a short path. It is removed at the end of the test.
+func openDir(t testing.TB, mode os.FileMode) (dir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "loadgen-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a server may be removing files at the same time
+	require.NoError(t, os.Chmod(dir, mode))
+	return dir
+}
+
+// output runs a program to its end, and returns what it printed.
+func output(t testing.TB, exe string, args ...string) string {
+	t.Helper()
+	return outputOf(t, exec.Command(exe, args...))
+}
+
+func outputOf(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", cmd, text)
+	return string(text)
 }
 
 // kind says how to start servers of one kind.
@@ -128,33 +145,12 @@ type kind struct {
 
 func startKind(t testing.TB, k kind, options []string) *Server {
 	t.Helper()
-	exe := program(t, k.part, k.exe)
-	port := option(options, k.port)
-	for {
-		s := &Server{t: t, done: make(chan struct{})}
-		at := port
-		if at == "" {
-			at = freePort(t)
-		}
-		s.Addr = net.JoinHostPort("127.0.0.1", at)
-		s.start(exec.Command(exe, slices.Concat([]string{k.port, at}, k.args, options)...))
-		if s.ready(k.ask, k.tls) {
-			return s
-		}
-		s.Kill()
-		// Another process can take a free port before the server does.
-		if taken := strings.Contains(s.output.String(), "Address already in use"); !taken || port != "" {
-			t.Fatalf("%s %s does not answer at %s:\n%s", k.exe, strings.Join(options, " "), s.Addr, &s.output)
-		}
+	exe, s := program(t, k.part, k.exe), local(t)
+	if i := slices.Index(options, k.port); i >= 0 {
+		s.Addr = net.JoinHostPort("127.0.0.1", options[i+1])
 	}
-}
-
-// option returns the word after name.
-func option(options []string, name string) string {
-	if i := slices.Index(options, name); i >= 0 && i+1 < len(options) {
-		return options[i+1]
-	}
-	return ""
+	s.up(exec.Command(exe, slices.Concat([]string{k.port, s.port()}, k.args, options)...), k.ask, k.tls)
+	return s
 }
 
 // program returns the path of a program of a part. Some are not in everybody's path.
@@ -177,27 +173,25 @@ func local(t testing.TB) *Server {
 	return &Server{t: t, Addr: net.JoinHostPort("127.0.0.1", freePort(t)), done: make(chan struct{})}
 }
 
-// up starts the server, and returns once it answers a question.
+// up starts the server, and returns once it answers a question, with anything: a server that requires a password is ready, too.
 func (s *Server) up(cmd *exec.Cmd, ask string, secure *tls.Config) {
 	s.t.Helper()
-	if s.start(cmd); !s.ready(ask, secure) {
-		s.Kill()
-		s.t.Fatalf("%s does not answer at %s:\n%s", filepath.Base(cmd.Path), s.Addr, &s.output)
-	}
+	s.start(cmd)
+	s.within(startTimeout, func() bool { return answer(s.Addr, ask, secure) != "" })
 }
 
 // within waits until a condition holds, which it does in time unless the server has ended.
 func (s *Server) within(limit time.Duration, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {
 		select {
 		case <-s.done:
-			s.t.Fatalf("%s has ended:\n%s", filepath.Base(s.cmd.Path), &s.output)
+			s.t.Fatalf("%s has ended:\n%s", s.cmd, &s.output)
 		default:
 		}
 		if time.Now().After(deadline) {
 			s.Kill()
-			s.t.Fatalf("%s is not ready at %s after %v:\n%s", filepath.Base(s.cmd.Path), s.Addr, limit, &s.output)
+			s.t.Fatalf("%s is not ready at %s after %v:\n%s", s.cmd, s.Addr, limit, &s.output)
 		}
 	}
 }
@@ -210,9 +204,7 @@ func (s *Server) start(cmd *exec.Cmd) {
 	s.t.Helper()
 	s.cmd = cmd
 	cmd.Stdout, cmd.Stderr = &s.output, &s.output
-	if err := cmd.Start(); err != nil {
-		s.t.Fatalf("start %s: %v", cmd.Path, err)
-	}
+	require.NoError(s.t, cmd.Start(), cmd.Path)
 	go func() { // ends with the process; Kill waits for it
 		defer close(s.done)
 		_ = cmd.Wait() // usually it was killed
@@ -220,27 +212,8 @@ func (s *Server) start(cmd *exec.Cmd) {
 	s.t.Cleanup(s.Kill)
 }
 
-// ready waits until the server answers ask, with anything: a server that requires a password is ready, too.
-func (s *Server) ready(ask string, secure *tls.Config) bool {
-	return s.readyWithin(startTimeout, ask, secure)
-}
-
-func (s *Server) readyWithin(limit time.Duration, ask string, secure *tls.Config) bool {
-	deadline := time.Now().Add(limit)
-	for time.Now().Before(deadline) {
-		select {
-		case <-s.done:
-			return false
-		case <-time.After(10 * time.Millisecond):
-		}
-		if answers(s.Addr, ask, secure) {
-			return true
-		}
-	}
-	return false
-}
-
-func answers(addr, ask string, secure *tls.Config) bool {
+// answer returns the beginning of what a server answers; "" if that is nothing.
+func answer(addr, ask string, secure *tls.Config) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	network := "tcp"
@@ -249,20 +222,21 @@ func answers(addr, ask string, secure *tls.Config) bool {
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return false
+		return ""
 	}
 	if secure != nil {
 		conn = tls.Client(conn, secure)
 	}
 	if _, err := conn.Write([]byte(ask)); err != nil {
-		return false
+		return ""
 	}
-	n, err := conn.Read(make([]byte, 64))
-	return err == nil && n > 0
+	text := make([]byte, 16<<10)
+	n, _ := conn.Read(text) // a broken connection yields nothing
+	return string(text[:n])
 }
 
 // Pid returns the server's process id, for tests that stop and continue it.

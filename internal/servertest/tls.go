@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Authority signs certificates that live as long as a test.
@@ -32,15 +34,7 @@ type Authority struct {
 // NewAuthority makes an authority, with files that any user can read.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "authority")
-	if err == nil {
-		err = os.Chmod(dir, 0o755) // servers may run as another user
-	}
-	if err != nil {
-		t.Fatalf("make an authority: %v", err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the system clears files that are left
-	a := &Authority{t: t, dir: dir}
+	a := &Authority{t: t, dir: openDir(t, 0o755)}
 	template := a.template("loadgen test authority", time.Hour)
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	a.CA, _ = a.write(template)
@@ -64,9 +58,7 @@ func (a *Authority) Issue(host string, lasts time.Duration, uris ...string) Cert
 	}
 	for _, text := range uris {
 		u, err := url.Parse(text)
-		if err != nil {
-			a.t.Fatalf("certify a URI: %v", err)
-		}
+		require.NoError(a.t, err, "certify a URI")
 		template.URIs = append(template.URIs, u)
 	}
 	cert, key := a.write(template)
@@ -85,26 +77,18 @@ func (a *Authority) template(name string, lasts time.Duration) *x509.Certificate
 func (a *Authority) write(template *x509.Certificate) (cert, key string) {
 	a.t.Helper()
 	fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatalf("make a key: %v", err)
-	}
+	require.NoError(a.t, err, "make a key")
 	if a.cert == nil {
 		a.cert, a.key = template, fresh
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, a.cert, &fresh.PublicKey, a.key)
-	if err != nil {
-		a.t.Fatalf("sign a certificate: %v", err)
-	}
+	require.NoError(a.t, err, "sign a certificate")
 	private, err := x509.MarshalPKCS8PrivateKey(fresh)
-	if err != nil {
-		a.t.Fatalf("encode a key: %v", err)
-	}
+	require.NoError(a.t, err, "encode a key")
 	base := filepath.Join(a.dir, strconv.FormatInt(a.issued, 10))
 	cert, key = base+".pem", base+".key"
 	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil {
-			a.t.Fatalf("write a certificate: %v", err)
-		}
+		require.NoError(a.t, os.WriteFile(path, pem.EncodeToMemory(block), 0o644), "write a certificate")
 	}
 	return cert, key
 }
@@ -114,9 +98,7 @@ func (a *Authority) Client() *tls.Config {
 	a.t.Helper()
 	own := a.Issue("127.0.0.1", time.Hour)
 	pair, err := tls.LoadX509KeyPair(own.Cert, own.Key)
-	if err != nil {
-		a.t.Fatalf("read a certificate: %v", err)
-	}
+	require.NoError(a.t, err, "read a certificate")
 	return &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} // it only talks to the server under test
 }
 
