@@ -179,17 +179,14 @@ type worded struct {
 
 // worded3 is worded for RESP3.
 type worded3 struct {
-	codec3
-	asks asks
+	worded
+	pushes
 }
 
 var (
 	_ driver.Resumer = (*codec)(nil)
-	_ driver.Resumer = (*codec3)(nil)
 	_ driver.Layout  = (*worded)(nil)
 	_ driver.Skimmer = (*worded)(nil)
-	_ driver.Layout  = (*worded3)(nil)
-	_ driver.Skimmer = (*worded3)(nil)
 	_ driver.Aside   = (*worded3)(nil)
 )
 
@@ -233,28 +230,12 @@ func (c *worded) AppendRequest(dst []byte, req *driver.Request) []byte {
 	return c.codec.AppendRequest(dst, req)
 }
 
-// AppendRequest appends the command of the form, if the verb has one.
-func (c *worded3) AppendRequest(dst []byte, req *driver.Request) []byte {
-	if a := c.asks[req.Verb]; a != nil {
-		return a.append(dst, req)
-	}
-	return c.codec3.AppendRequest(dst, req)
-}
-
 // Offsets implements driver.Layout.
 func (c *worded) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	if a := c.asks[req.Verb]; a != nil {
 		return a.offsets(req)
 	}
 	return c.codec.Offsets(req)
-}
-
-// Offsets implements driver.Layout.
-func (c *worded3) Offsets(req *driver.Request) (keyAt, valueAt int) {
-	if a := c.asks[req.Verb]; a != nil {
-		return a.offsets(req)
-	}
-	return c.codec3.Offsets(req)
 }
 
 // Skim implements driver.Skimmer.
@@ -265,14 +246,6 @@ func (c *worded) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
 	return c.codec.Skim(b, verb, most)
 }
 
-// Skim implements driver.Skimmer.
-func (c *worded3) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
-	if a := c.asks[verb]; a != nil {
-		return a.skim(b, most)
-	}
-	return c.codec3.Skim(b, verb, most)
-}
-
 // Outline implements driver.Skimmer.
 func (c *worded) Outline(b []byte, verb driver.Verb) int {
 	if a := c.asks[verb]; a != nil {
@@ -281,28 +254,12 @@ func (c *worded) Outline(b []byte, verb driver.Verb) int {
 	return c.codec.Outline(b, verb)
 }
 
-// Outline implements driver.Skimmer.
-func (c *worded3) Outline(b []byte, verb driver.Verb) int {
-	if a := c.asks[verb]; a != nil {
-		return a.outline(&c.codec, b)
-	}
-	return c.codec3.Outline(b, verb)
-}
-
 // Parse reads one reply.
 func (c *worded) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	if a := c.asks[verb]; a != nil {
-		return a.parse(&c.codec, b, reply, readValue)
+		return a.parse(&c.codec, b, reply)
 	}
 	return c.codec.Parse(b, verb, reply)
-}
-
-// Parse reads one reply, and the messages before it.
-func (c *worded3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
-	if a := c.asks[verb]; a != nil {
-		return a.parse(&c.codec, b, reply, readReply)
-	}
-	return c.codec3.Parse(b, verb, reply)
 }
 
 // skim takes replies that are evidently ok: texts, statuses and integers.
@@ -340,9 +297,9 @@ func (a *ask) outline(c *codec, b []byte) int {
 }
 
 // parse reads a reply of any kind, whole.
-func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, error) {
+func (a *ask) parse(c *codec, b []byte, reply *driver.Reply) (int, error) {
 	if a.block || a.selects {
-		return a.parseAll(c, b, reply, read)
+		return a.parseAll(c, b, reply)
 	}
 	if a.rules.usual && a.captures == nil {
 		if value, n := shortBulk(b); n > 0 {
@@ -351,13 +308,13 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 		}
 	}
 	*reply = driver.Reply{}
-	r, n, err := read(b)
+	r, n, err := c.read(b)
 	if n == 0 || err != nil {
 		return 0, err
 	}
 	var within []byte
 	if r.elements() > 0 {
-		if n, within, err = through(b, n, r.elements(), read); n == 0 || err != nil {
+		if n, within, err = through(b, n, r.elements(), c.read); n == 0 || err != nil {
 			return 0, err
 		}
 	}
@@ -381,7 +338,7 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 		reply.Value = r.text
 	}
 	if reply.Outcome == driver.OK && a.captures != nil {
-		a.captures.Find(reply, a.op, func(element int) ([]byte, string) { return part(b, element, read) })
+		a.captures.Find(reply, a.op, func(element int) ([]byte, string) { return part(b, element, c.read) })
 	}
 	return n, nil
 }
@@ -417,24 +374,18 @@ func walk(b []byte, p *driver.Progress, read reader) (failed []byte, whole bool,
 	return failed, true, nil
 }
 
-// resume implements Resume of driver.Resumer.
-func resume(b []byte, p *driver.Progress, read reader) (bool, error) {
+// Resume implements driver.Resumer.
+func (c *codec) Resume(b []byte, p *driver.Progress) (bool, error) {
 	if p.At == 0 {
-		r, n, err := read(b)
+		r, n, err := c.read(b)
 		if n == 0 || err != nil {
 			return false, err
 		}
 		*p = driver.Progress{At: n, Left: r.elements(), Seen: r.elements()}
 	}
-	_, whole, err := walk(b, p, read)
+	_, whole, err := walk(b, p, c.read)
 	return whole, err
 }
-
-// Resume implements driver.Resumer.
-func (*codec) Resume(b []byte, p *driver.Progress) (bool, error) { return resume(b, p, readValue) }
-
-// Resume implements driver.Resumer.
-func (*codec3) Resume(b []byte, p *driver.Progress) (bool, error) { return resume(b, p, readReply) }
 
 // facts says why the server's description of a command rules it out as a request for a load; "" if it does not.
 func (a *ask) facts(arity int64, flags []string) string {

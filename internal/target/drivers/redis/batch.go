@@ -7,10 +7,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-var (
-	_ driver.BatchCodec = (*codec)(nil)
-	_ driver.BatchCodec = (*codec3)(nil)
-)
+var _ driver.BatchCodec = (*codec)(nil)
 
 // AppendBatch appends MGET or MSET.
 func (*codec) AppendBatch(dst []byte, req *driver.Request) []byte {
@@ -40,16 +37,7 @@ func (*codec) AppendBatch(dst []byte, req *driver.Request) []byte {
 
 // ParseBatch reads the reply to an MGET or MSET.
 func (c *codec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
-	return c.parseBatch(b, v, replies, readValue)
-}
-
-// ParseBatch reads the reply to an MGET or MSET, and the messages before it.
-func (c *codec3) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
-	return c.parseBatch(b, v, replies, readReply)
-}
-
-func (c *codec) parseBatch(b []byte, v driver.Verb, replies []driver.Reply, read reader) (int, error) {
-	head, n, err := read(b)
+	head, n, err := c.read(b)
 	if n == 0 || err != nil {
 		return 0, err
 	}
@@ -61,7 +49,7 @@ func (c *codec) parseBatch(b []byte, v driver.Verb, replies []driver.Reply, read
 		fill(replies, driver.Reply{Outcome: driver.OK})
 	case v == driver.Get && head.kind == array && head.integer == int64(len(replies)):
 		for i := range replies {
-			size, err := c.parse(b[n:], driver.Get, &replies[i], read)
+			size, err := c.parse(b[n:], driver.Get, &replies[i])
 			if size == 0 || err != nil {
 				return 0, err
 			}

@@ -238,13 +238,8 @@ func parseSlots(words []string) (ranges [][2]int, err error) {
 }
 
 // ParseAsking reads +OK.
-func (*codec) ParseAsking(b []byte) (int, error) { return parseAsking(b, readValue) }
-
-// ParseAsking reads +OK.
-func (*codec3) ParseAsking(b []byte) (int, error) { return parseAsking(b, readReply) }
-
-func parseAsking(b []byte, read reader) (int, error) {
-	v, n, err := read(b)
+func (c *codec) ParseAsking(b []byte) (int, error) {
+	v, n, err := c.read(b)
 	if err == nil && n > 0 && (v.kind != status || string(v.text) != "OK") {
 		return 0, fmt.Errorf("ASKING: want +OK, got %s", quote(b[:n]))
 	}

@@ -9,7 +9,8 @@ import (
 // codec is a driver.Codec. It is immutable once made.
 type codec struct {
 	greeting greeting
-	cluster  bool // redirects are followed
+	cluster  bool   // redirects are followed
+	read     reader // of replies: readValue, or readReply for RESP3
 }
 
 var (
@@ -121,7 +122,7 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 			return len(stored), nil
 		}
 	}
-	return c.parse(b, verb, reply, readValue)
+	return c.parse(b, verb, reply)
 }
 
 // stored is the reply to a successful SET.
@@ -131,9 +132,9 @@ const stored = "+OK\r\n"
 type reader func(b []byte) (r reply, n int, err error)
 
 // parse is Parse for any reply.
-func (c *codec) parse(b []byte, verb driver.Verb, reply *driver.Reply, read reader) (int, error) {
+func (c *codec) parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	*reply = driver.Reply{}
-	r, n, err := read(b)
+	r, n, err := c.read(b)
 	if n == 0 || err != nil {
 		return 0, err
 	}

@@ -80,7 +80,7 @@ func (c *codec) Greet(dst []byte) ([]byte, int) {
 }
 
 // ParseGreeting reads the reply to the i-th command of Greet.
-func (c *codec) ParseGreeting(b []byte, i int) (int, error) { return c.greeting.parse(b, i, readValue) }
+func (c *codec) ParseGreeting(b []byte, i int) (int, error) { return c.greeting.parse(b, i, c.read) }
 
 func (g *greeting) parse(b []byte, i int, read reader) (int, error) {
 	step := g.steps[i]

@@ -16,37 +16,22 @@ const (
 
 // codec3 is a codec that speaks RESP3. Its requests are those of RESP2, except for the greeting. It also reads more types, and messages that belong
 // to no request.
-type codec3 struct{ codec }
-
-var (
-	_ driver.Codec   = (*codec3)(nil)
-	_ driver.Layout  = (*codec3)(nil)
-	_ driver.Skimmer = (*codec3)(nil)
-	_ driver.Aside   = (*codec3)(nil)
-)
-
-// Parse reads one reply, and the messages before it.
-func (c *codec3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
-	if verb == driver.Get {
-		if value, n := shortBulk(b); n > 0 {
-			*reply = driver.Reply{Value: value} // ok
-			return n, nil
-		}
-	}
-	return c.parse(b, verb, reply, readReply)
+type codec3 struct {
+	codec
+	pushes
 }
 
+// pushes are the messages that a server may send between replies.
+type pushes struct{}
+
+var _ driver.Aside = (*codec3)(nil)
+
 // Aside implements driver.Aside: it takes a push message.
-func (*codec3) Aside(b []byte) (int, error) {
+func (pushes) Aside(b []byte) (int, error) {
 	if b[0] != '>' {
 		return 0, fmt.Errorf("%w: got %s", driver.ErrUnasked, quote(b))
 	}
 	return skip(b)
-}
-
-// ParseGreeting reads the reply to the i-th command of Greet.
-func (c *codec3) ParseGreeting(b []byte, i int) (int, error) {
-	return c.greeting.parse(b, i, readReply)
 }
 
 // readReply reads the next value that answers a request. The bytes taken include messages and attributes before it. Like readValue, it reads only the

@@ -28,10 +28,10 @@ func wholeRequests(verb driver.Verb, words *Form) (*ask, error) {
 
 // parseAll reads the replies to a SELECT, if there is one, and to a command or a transaction. The outcome is that of the last reply, or an error if an
 // earlier one is, or one within it.
-func (a *ask) parseAll(c *codec, b []byte, reply *driver.Reply, read reader) (int, error) {
+func (a *ask) parseAll(c *codec, b []byte, reply *driver.Reply) (int, error) {
 	at, failed, direct := 0, []byte(nil), false
 	for i := 0; ; i++ {
-		r, n, err := read(b[at:])
+		r, n, err := c.read(b[at:])
 		if n == 0 || err != nil {
 			return 0, err
 		}
@@ -39,10 +39,10 @@ func (a *ask) parseAll(c *codec, b []byte, reply *driver.Reply, read reader) (in
 		direct = direct || a.block && r.kind == errorReply && i == a.ahead()
 		last := !first && (!a.block || ends(&r, direct))
 		if last && !a.block {
-			n, err = a.last(c, b[at:], reply, read)
+			n, err = a.last(c, b[at:], reply)
 		} else if r.elements() > 0 {
 			var within []byte
-			if n, within, err = through(b[at:], n, r.elements(), read); failed == nil {
+			if n, within, err = through(b[at:], n, r.elements(), c.read); failed == nil {
 				failed = within
 			}
 		}
@@ -85,7 +85,7 @@ func ends(r *reply, direct bool) bool {
 }
 
 // last reads the reply to the command behind a SELECT.
-func (a *ask) last(c *codec, b []byte, reply *driver.Reply, read reader) (int, error) {
+func (a *ask) last(c *codec, b []byte, reply *driver.Reply) (int, error) {
 	single := ask{verb: a.verb, whole: true, rules: a.rules}
-	return single.parse(c, b, reply, read)
+	return single.parse(c, b, reply)
 }
