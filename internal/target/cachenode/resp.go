@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // resp is the dialect of Redis: RESP2, or RESP3 if the client has asked for it.
@@ -76,81 +75,15 @@ func (c *resp) execute() {
 	}
 	c.counts[verb].Add(1)
 	c.begin(verb)
-	if refusal != "" {
+	switch {
+	case refusal != "":
 		c.fail(refusal)
-	} else {
-		c.carryOut(cmd.name)
+	case cmd.run == nil:
+		c.command()
+	default:
+		cmd.run(c)
 	}
 	c.finish()
-}
-
-// carryOut answers a request whose number of arguments is right. It is separate from the commands' table because one command describes the table.
-func (c *resp) carryOut(name string) {
-	switch name {
-	case "get":
-		c.value(c.args[1])
-	case "set":
-		c.set()
-	case "del":
-		c.del()
-	case "mget":
-		c.mget()
-	case "mset":
-		c.mset()
-	case "incr", "incrby", "decr", "decrby":
-		c.count(name)
-	case "exists":
-		c.exists()
-	case "expire":
-		c.expire(name, time.Second)
-	case "pexpire":
-		c.expire(name, time.Millisecond)
-	case "ttl":
-		c.ttl(time.Second)
-	case "pttl":
-		c.ttl(time.Millisecond)
-	case "type":
-		c.kind()
-	case "strlen":
-		c.strlen()
-	case "scan":
-		c.scan()
-	case "memory":
-		c.memory()
-	default:
-		c.serveClient(name)
-	}
-}
-
-// serveClient answers commands that are not about keys.
-func (c *resp) serveClient(name string) {
-	switch name {
-	case "ping":
-		c.ping()
-	case "echo":
-		c.echo("ECHO")
-	case "quit":
-		c.ok()
-		c.quits = true
-	case "info":
-		c.info()
-	case "dbsize":
-		c.integer(c.node.store.stats().keys[c.db])
-	case "flushall":
-		c.flushall()
-	case "select":
-		c.selectDB()
-	case "auth":
-		c.auth()
-	case "hello":
-		c.hello()
-	case "config":
-		c.config()
-	case "client":
-		c.client()
-	case "command":
-		c.command()
-	}
 }
 
 // sameWord compares b with a word of lower-case letters, whatever b's case.
@@ -168,22 +101,29 @@ func sameWord(b []byte, word string) bool {
 
 func (c *resp) ping() {
 	if len(c.args) == 2 {
-		c.echo("PING")
+		c.echo()
 		return
 	}
 	c.out = append(c.out, "+PONG\r\n"...)
 }
 
 // echo answers with a copy of the argument, because the request's bytes get overwritten.
-func (c *resp) echo(command string) {
+func (c *resp) echo() {
 	if len(c.args[1]) > maxKept {
-		c.fail("ERR " + command + " takes at most 16384 bytes here")
+		c.fail("ERR " + strings.ToUpper(string(c.args[0])) + " takes at most 16384 bytes here")
 		return
 	}
 	c.out = appendLength(c.out, len(c.args[1]))
 	c.out = append(c.out, c.args[1]...)
 	c.out = append(c.out, "\r\n"...)
 }
+
+func (c *resp) quit() {
+	c.ok()
+	c.quits = true
+}
+
+func (c *resp) dbsize() { c.integer(c.node.store.stats().keys[c.db]) }
 
 func (c *resp) flushall() {
 	if len(c.args) == 2 && !sameWord(c.args[1], "sync") && !sameWord(c.args[1], "async") {

@@ -11,6 +11,7 @@ type respCommand struct {
 	group    string // in Redis' documentation
 	syntax   string // of its arguments: those in brackets are optional
 	summary  string
+	run      func(*resp) // nil for COMMAND, which describes the table
 }
 
 // keyArgs says which arguments are keys, counted from 1: every step-th from first to last. A negative last counts from the end.
@@ -26,36 +27,36 @@ var (
 
 // respCommands are all commands, the frequent ones first.
 var respCommands = [...]respCommand{
-	{"get", 2, 2, verbGet, oneKey, "string", "key", "The value of a key"},
-	{"set", 3, maxArgs, verbSet, oneKey, "string", "key value [EX seconds|PX milliseconds]", "Set the value of a key, for ever or for a while"},
-	{"del", 2, maxArgs, verbDel, allKeys, "generic", "key [key ...]", "Delete keys, and tell how many there were"},
-	{"mget", 2, maxArgs, verbGet, allKeys, "string", "key [key ...]", "The values of several keys"},
-	{"mset", 3, maxArgs, verbSet, inPairs, "string", "key value [key value ...]", "Set the values of several keys"},
-	{"incr", 2, 2, verbOther, oneKey, "string", "key", "Add 1 to the number that is the value of a key"},
-	{"incrby", 3, 3, verbOther, oneKey, "string", "key number", "Add to the number that is the value of a key"},
-	{"decr", 2, 2, verbOther, oneKey, "string", "key", "Take 1 from the number that is the value of a key"},
-	{"decrby", 3, 3, verbOther, oneKey, "string", "key number", "Take from the number that is the value of a key"},
-	{"exists", 2, maxArgs, verbOther, allKeys, "generic", "key [key ...]", "How many of the keys there are"},
-	{"expire", 3, 3, verbOther, oneKey, "generic", "key seconds", "Let a key be there for so long from now"},
-	{"pexpire", 3, 3, verbOther, oneKey, "generic", "key milliseconds", "Let a key be there for so long from now"},
-	{"ttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in seconds; -1: for ever, -2: it is not"},
-	{"pttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in milliseconds; -1: for ever, -2: it is not"},
-	{"type", 2, 2, verbOther, oneKey, "generic", "key", "string, or none if there is no such key"},
-	{"strlen", 2, 2, verbOther, oneKey, "string", "key", "The length of a key's value, in bytes"},
-	{"scan", 2, maxArgs, verbOther, noKey, "generic", "cursor [MATCH pattern] [COUNT number] [TYPE type]", "Go through the keys: from cursor 0 until it is 0 again"},
-	{"memory", 2, maxArgs, verbOther, after1, "server", "USAGE key", "What a key and its value take of the node's memory bound, in bytes"},
-	{"ping", 1, 2, verbOther, noKey, "connection", "[text]", "Answer, with the text if there is one"},
-	{"echo", 2, 2, verbOther, noKey, "connection", "text", "Answer with the text"},
-	{"quit", 1, maxArgs, verbOther, noKey, "connection", "", "Answer, and end the connection"},
-	{"info", 1, maxArgs, verbOther, noKey, "server", "[section ...]", "What the node counts; INFO all has peers and queue, too"},
-	{"dbsize", 1, 1, verbOther, noKey, "server", "", "How many keys the database has"},
-	{"flushall", 1, 2, verbOther, noKey, "server", "[SYNC|ASYNC]", "Forget all keys of all databases"},
-	{"select", 2, 2, verbOther, noKey, "connection", "number", "Go on with another database, 0 to 15"},
-	{"auth", 2, 3, verbOther, noKey, "connection", "[default] password", "Give the password"},
-	{"hello", 1, maxArgs, verbOther, noKey, "connection", "[version] [AUTH default password] [SETNAME name]", "Choose the protocol, 2 or 3"},
-	{"config", 2, maxArgs, verbOther, noKey, "server", "GET pattern [pattern ...]", "Settings by their names"},
-	{"client", 2, maxArgs, verbOther, noKey, "connection", "ID|GETNAME|SETNAME name|SETINFO attribute value", "Of the connection itself"},
-	{"command", 1, maxArgs, verbOther, noKey, "server", "[COUNT|DOCS [name ...]|INFO [name ...]]", "The commands that there are"},
+	{"get", 2, 2, verbGet, oneKey, "string", "key", "The value of a key", (*resp).get},
+	{"set", 3, maxArgs, verbSet, oneKey, "string", "key value [EX seconds|PX milliseconds]", "Set the value of a key, for ever or for a while", (*resp).set},
+	{"del", 2, maxArgs, verbDel, allKeys, "generic", "key [key ...]", "Delete keys, and tell how many there were", (*resp).del},
+	{"mget", 2, maxArgs, verbGet, allKeys, "string", "key [key ...]", "The values of several keys", (*resp).mget},
+	{"mset", 3, maxArgs, verbSet, inPairs, "string", "key value [key value ...]", "Set the values of several keys", (*resp).mset},
+	{"incr", 2, 2, verbOther, oneKey, "string", "key", "Add 1 to the number that is the value of a key", (*resp).count},
+	{"incrby", 3, 3, verbOther, oneKey, "string", "key number", "Add to the number that is the value of a key", (*resp).count},
+	{"decr", 2, 2, verbOther, oneKey, "string", "key", "Take 1 from the number that is the value of a key", (*resp).count},
+	{"decrby", 3, 3, verbOther, oneKey, "string", "key number", "Take from the number that is the value of a key", (*resp).count},
+	{"exists", 2, maxArgs, verbOther, allKeys, "generic", "key [key ...]", "How many of the keys there are", (*resp).exists},
+	{"expire", 3, 3, verbOther, oneKey, "generic", "key seconds", "Let a key be there for so long from now", (*resp).expire},
+	{"pexpire", 3, 3, verbOther, oneKey, "generic", "key milliseconds", "Let a key be there for so long from now", (*resp).expire},
+	{"ttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in seconds; -1: for ever, -2: it is not", (*resp).ttl},
+	{"pttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in milliseconds; -1: for ever, -2: it is not", (*resp).ttl},
+	{"type", 2, 2, verbOther, oneKey, "generic", "key", "string, or none if there is no such key", (*resp).kind},
+	{"strlen", 2, 2, verbOther, oneKey, "string", "key", "The length of a key's value, in bytes", (*resp).strlen},
+	{"scan", 2, maxArgs, verbOther, noKey, "generic", "cursor [MATCH pattern] [COUNT number] [TYPE type]", "Go through the keys: from cursor 0 until it is 0 again", (*resp).scan},
+	{"memory", 2, maxArgs, verbOther, after1, "server", "USAGE key", "What a key and its value take of the node's memory bound, in bytes", (*resp).memory},
+	{"ping", 1, 2, verbOther, noKey, "connection", "[text]", "Answer, with the text if there is one", (*resp).ping},
+	{"echo", 2, 2, verbOther, noKey, "connection", "text", "Answer with the text", (*resp).echo},
+	{"quit", 1, maxArgs, verbOther, noKey, "connection", "", "Answer, and end the connection", (*resp).quit},
+	{"info", 1, maxArgs, verbOther, noKey, "server", "[section ...]", "What the node counts; INFO all has peers and queue, too", (*resp).info},
+	{"dbsize", 1, 1, verbOther, noKey, "server", "", "How many keys the database has", (*resp).dbsize},
+	{"flushall", 1, 2, verbOther, noKey, "server", "[SYNC|ASYNC]", "Forget all keys of all databases", (*resp).flushall},
+	{"select", 2, 2, verbOther, noKey, "connection", "number", "Go on with another database, 0 to 15", (*resp).selectDB},
+	{"auth", 2, 3, verbOther, noKey, "connection", "[default] password", "Give the password", (*resp).auth},
+	{"hello", 1, maxArgs, verbOther, noKey, "connection", "[version] [AUTH default password] [SETNAME name]", "Choose the protocol, 2 or 3", (*resp).hello},
+	{"config", 2, maxArgs, verbOther, noKey, "server", "GET pattern [pattern ...]", "Settings by their names", (*resp).config},
+	{"client", 2, maxArgs, verbOther, noKey, "connection", "ID|GETNAME|SETNAME name|SETINFO attribute value", "Of the connection itself", (*resp).client},
+	{"command", 1, maxArgs, verbOther, noKey, "server", "[COUNT|DOCS [name ...]|INFO [name ...]]", "The commands that there are", nil},
 }
 
 // findRESP returns nil if there is no such command.

@@ -21,6 +21,8 @@ const (
 	maxScan = 10_000
 )
 
+func (c *resp) get() { c.value(c.args[1]) }
+
 // value answers with a key's value, or null.
 func (c *resp) value(key []byte) {
 	if value, done, ok := c.node.store.get(c.db, key); ok {
@@ -108,7 +110,7 @@ func (c *resp) mset() {
 }
 
 // count adds to a key's number.
-func (c *resp) count(command string) {
+func (c *resp) count() {
 	by := int64(1)
 	if len(c.args) == 3 {
 		n, ok := c.number(c.args[2])
@@ -117,7 +119,7 @@ func (c *resp) count(command string) {
 		}
 		by = n
 	}
-	if strings.HasPrefix(command, "decr") {
+	if c.args[0][0]|0x20 == 'd' { // DECR, DECRBY
 		if by == math.MinInt64 {
 			c.fail("ERR decrement would overflow")
 			return
@@ -146,13 +148,22 @@ func (c *resp) exists() {
 	c.integer(n)
 }
 
-func (c *resp) expire(command string, unit time.Duration) {
+// unit is that of the times of EXPIRE and TTL, or of PEXPIRE and PTTL.
+func (c *resp) unit() time.Duration {
+	if c.args[0][0]|0x20 == 'p' {
+		return time.Millisecond
+	}
+	return time.Second
+}
+
+func (c *resp) expire() {
+	unit := c.unit()
 	n, ok := c.number(c.args[2])
 	if !ok {
 		return
 	}
 	if n > math.MaxInt64/int64(unit) || n < math.MinInt64/int64(unit) {
-		c.fail("ERR invalid expire time in '" + command + "' command")
+		c.fail("ERR invalid expire time in '" + strings.ToLower(string(c.args[0])) + "' command")
 		return
 	}
 	if c.node.store.expire(c.db, c.args[1], time.Duration(n)*unit) {
@@ -163,7 +174,8 @@ func (c *resp) expire(command string, unit time.Duration) {
 }
 
 // ttl answers with the time left, rounded to the nearest unit.
-func (c *resp) ttl(unit time.Duration) {
+func (c *resp) ttl() {
+	unit := c.unit()
 	left, known := c.node.store.left(c.db, c.args[1])
 	switch {
 	case !known:
