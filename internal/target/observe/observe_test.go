@@ -30,12 +30,14 @@ func probe(t *testing.T, driver, endpoints, block string) observe.Probe {
 	return probeOf(t, planOf(driver, endpoints, block))
 }
 
-func planOf(driver, endpoints, block string) string {
+// planOf returns a plan whose target has further attributes.
+func planOf(driver, endpoints, block string, further ...string) string {
 	return fmt.Sprintf(`
 plan "p" {}
 target "t" {
 	driver    = %q
 	endpoints = [%s]
+	%s
 }
 dataset "d" {
 	keys { count = 1 }
@@ -48,7 +50,7 @@ phase "fill" {
 }
 observe "x" {
 	%s
-}`, driver, endpoints, block)
+}`, driver, endpoints, strings.Join(further, "\n"), block)
 }
 
 func probeOf(t *testing.T, text string) observe.Probe {
@@ -166,25 +168,7 @@ func TestTLS(t *testing.T) {
 	a, other := servertest.NewAuthority(t), servertest.NewAuthority(t)
 	s := servertest.StartRedisTLS(t, a, a.Issue("127.0.0.1", time.Hour), "--tls-auth-clients", "no")
 	for ca, trusted := range map[string]bool{a.CA: true, other.CA: false} {
-		p := probeOf(t, fmt.Sprintf(`
-plan "p" {}
-target "t" {
-	driver    = "redis"
-	endpoints = [%q]
-	tls { ca = %q }
-}
-dataset "d" {
-	keys { count = 1 }
-	values { size = 1 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
-observe "x" {
-	server { target = target.t }
-}`, s.Addr, ca))
+		p := probeOf(t, planOf("redis", strconv.Quote(s.Addr), `server { target = target.t }`, fmt.Sprintf(`tls { ca = %q }`, ca)))
 		value, missing := take(t, p)
 		if trusted {
 			require.Empty(t, missing)
@@ -200,25 +184,7 @@ observe "x" {
 func TestRedisPassword(t *testing.T) {
 	for password, want := range map[string]string{"correct": "", "other": "WRONGPASS"} {
 		s := servertest.StartRedis(t, "--requirepass", password)
-		p := probeOf(t, fmt.Sprintf(`
-plan "p" {}
-target "t" {
-	driver    = "redis"
-	endpoints = [%q]
-	password  = secret("PW")
-}
-dataset "d" {
-	keys { count = 1 }
-	values { size = 1 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
-observe "x" {
-	server { target = target.t }
-}`, s.Addr))
+		p := probeOf(t, planOf("redis", strconv.Quote(s.Addr), `server { target = target.t }`, `password = secret("PW")`))
 		value, missing := take(t, p)
 		if want == "" {
 			require.Empty(t, missing)

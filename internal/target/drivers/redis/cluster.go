@@ -82,11 +82,11 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nod
 		}
 		switch {
 		case cfg.Sentinel != nil:
-			nodes, err = cfg.Sentinel.nodes(conn, in)
+			nodes, err = cfg.Sentinel.nodes(in)
 		case cfg.Read == fromReplica && !cfg.Cluster:
-			nodes, err = replicated(conn, in)
+			nodes, err = replicated(in)
 		default:
-			nodes, err = clusterNodes(conn, in)
+			nodes, err = clusterNodes(in)
 		}
 		return err
 	})
@@ -107,13 +107,12 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nod
 }
 
 // clusterNodes asks a node for all nodes of the cluster.
-func clusterNodes(conn net.Conn, in *replyReader) ([]driver.Node, error) {
-	_, _ = conn.Write(appendCommand(nil, "CLUSTER", "NODES")) // if this fails, so does reading the answer
+func clusterNodes(in *replyReader) ([]driver.Node, error) {
 	text, err := in.cluster()
 	if err != nil {
 		return nil, err
 	}
-	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	host, _, err := net.SplitHostPort(in.conn.RemoteAddr().String())
 	if err != nil {
 		host = "127.0.0.1" // the peer is a Unix socket
 	}
@@ -134,9 +133,9 @@ func (r *replyReader) greeted(c driver.Codec) error {
 	return nil
 }
 
-// cluster reads the answer to CLUSTER NODES.
+// cluster asks for CLUSTER NODES.
 func (r *replyReader) cluster() (string, error) {
-	v, err := r.value()
+	v, err := r.ask("CLUSTER", "NODES")
 	switch {
 	case err != nil:
 		return "", err

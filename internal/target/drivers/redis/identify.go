@@ -57,21 +57,21 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, link driver.Link) (map[
 		return nil, err
 	}
 	for _, f := range link.Forms {
-		if err := asks[f.Verb].describe(conn, in); err != nil {
+		if err := asks[f.Verb].describe(in); err != nil {
 			return nil, fmt.Errorf("op %q: %w", f.Name, err)
 		}
 	}
-	if link.Batch || deaf(conn, in) {
-		err := answersEach(conn, in)
+	if link.Batch || deaf(in) {
+		err := answersEach(in)
 		switch {
-		case errors.Is(err, errLeavesOut) && deaf(conn, in):
+		case errors.Is(err, errLeavesOut) && deaf(in):
 			return nil, fmt.Errorf("this is Ignite: use driver = \"ignite\" with the node's client connector, endpoints = [%q] unless its clientConnectorConfiguration has another port; by RESP it changes values that are not text, and answers every DEL as if the key had been there",
 				clientConnector(link.Endpoint))
 		case link.Batch && err != nil:
 			return nil, err
 		}
 	}
-	id, err := readInfo(conn, in)
+	id, err := readInfo(in)
 	if err != nil {
 		return map[string]string{driver.Note: fmt.Sprintf("the server says nothing of itself: INFO: %v", err)}, nil
 	}
@@ -79,7 +79,7 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, link driver.Link) (map[
 		return nil, errors.New("it is a Sentinel, which holds no keys: write the endpoint of the server that it watches (redis-cli -p PORT SENTINEL MASTERS names it), or sentinel { master = \"NAME\" } in the target")
 	}
 	for _, name := range configFields {
-		if err := readSetting(conn, in, name, id); err != nil {
+		if err := readSetting(in, name, id); err != nil {
 			id[driver.Note] = fmt.Sprintf("the server says nothing of its settings: CONFIG GET %s: %v", name, err)
 			break
 		}
@@ -88,19 +88,18 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, link driver.Link) (map[
 }
 
 // answersEach sends MGET for keys that do not exist, to check that the answer has a value for each.
-func answersEach(conn net.Conn, in *replyReader) error {
-	keys := []string{"{loadgen:nobody}:1", "{loadgen:nobody}:2"}                // in the same slot of a cluster
-	_, _ = conn.Write(appendCommand(nil, append([]string{"MGET"}, keys...)...)) // if this fails, so does reading the answer
-	head, err := in.value()
+func answersEach(in *replyReader) error {
+	keys := []string{"{loadgen:nobody}:1", "{loadgen:nobody}:2"} // in the same slot of a cluster
+	head, err := in.ask(append([]string{"MGET"}, keys...)...)
 	if err != nil {
-		return silence(err)
+		return err
 	}
 	if head.kind != array {
 		return nil // an error, such as NOPERM or MOVED, says nothing about how it answers
 	}
 	for range head.elements() {
 		if _, err := in.value(); err != nil {
-			return silence(err)
+			return err
 		}
 	}
 	if n := head.elements(); n != int64(len(keys)) {
@@ -110,9 +109,8 @@ func answersEach(conn net.Conn, in *replyReader) error {
 }
 
 // deaf sends PING with a word, and reports whether the server does not repeat it. Ignite is such a server, on its port for REST and RESP.
-func deaf(conn net.Conn, in *replyReader) bool {
-	_, _ = conn.Write(appendCommand(nil, "PING", "loadgen")) // if this fails, so does reading the answer
-	word, err := in.value()
+func deaf(in *replyReader) bool {
+	word, err := in.ask("PING", "loadgen")
 	return err == nil && word.kind == status && string(word.text) == "PONG"
 }
 
@@ -126,12 +124,11 @@ func clientConnector(endpoint string) string {
 }
 
 // readInfo sends INFO.
-func readInfo(conn net.Conn, in *replyReader) (map[string]string, error) {
-	_, _ = conn.Write(appendCommand(nil, "INFO")) // if this fails, so does reading the answer
-	info, err := in.value()
+func readInfo(in *replyReader) (map[string]string, error) {
+	info, err := in.ask("INFO")
 	switch {
 	case err != nil:
-		return nil, silence(err)
+		return nil, err
 	case info.kind == errorReply:
 		return nil, fmt.Errorf("server says %s", printable(info.text))
 	case info.kind != bulk:
@@ -142,12 +139,12 @@ func readInfo(conn net.Conn, in *replyReader) (map[string]string, error) {
 
 // describe sends COMMAND INFO for the command of a form, to check that the server has it and that the number of words is right. If a server cannot
 // describe commands, errors appear only under load.
-func (a *ask) describe(conn net.Conn, in *replyReader) error {
+func (a *ask) describe(in *replyReader) error {
 	if a.whole {
 		return nil // the trace says which commands there are
 	}
 	name := a.args[0].String()
-	_, _ = conn.Write(appendCommand(nil, "COMMAND", "INFO", name)) // if this fails, so does reading the answer
+	_, _ = in.conn.Write(appendCommand(nil, "COMMAND", "INFO", name)) // if this fails, so does reading the answer
 	unknown, arity, flags := false, int64(0), []string(nil)
 	err := in.next(func(b []byte) (int, error) {
 		head, at, err := readReply(b)
@@ -242,11 +239,10 @@ func describe(info map[string]string) map[string]string {
 
 // readSetting sends CONFIG GET. The reply is a map; or an array of name and value, empty for a setting the server lacks; or an error if the server
 // refuses.
-func readSetting(conn net.Conn, in *replyReader, name string, id map[string]string) error {
-	_, _ = conn.Write(appendCommand(nil, "CONFIG", "GET", name)) // if this fails, so does reading the answer
-	head, err := in.value()
+func readSetting(in *replyReader, name string, id map[string]string) error {
+	head, err := in.ask("CONFIG", "GET", name)
 	if err != nil {
-		return silence(err)
+		return err
 	}
 	if head.kind == errorReply {
 		return nil
@@ -257,12 +253,12 @@ func readSetting(conn net.Conn, in *replyReader, name string, id map[string]stri
 	for range head.elements() / 2 {
 		key, err := in.value()
 		if err != nil {
-			return silence(err)
+			return err
 		}
 		found := string(key.text) == name
 		value, err := in.value()
 		if err != nil {
-			return silence(err)
+			return err
 		}
 		if found {
 			id[name] = string(value.text)
@@ -280,13 +276,19 @@ type replyReader struct {
 	total int
 }
 
+// ask sends a command, and reads the first value of the reply.
+func (r *replyReader) ask(command ...string) (reply, error) {
+	_, _ = r.conn.Write(appendCommand(nil, command...)) // if this fails, so does reading the answer
+	return r.value()
+}
+
 // value reads the next value; its text is valid until the next call.
 func (r *replyReader) value() (v reply, err error) {
 	err = r.next(func(b []byte) (n int, err error) {
 		v, n, err = readReply(b)
 		return n, err
 	})
-	return v, err
+	return v, silence(err)
 }
 
 // next reads until parse takes something.

@@ -41,18 +41,18 @@ const (
 var all = [][2]int{{0, lastSlot}}
 
 // nodes asks a Sentinel for the master and its replicas. A Sentinel that has not heard of a failover yet has a lower epoch than the others.
-func (s *Sentinel) nodes(conn net.Conn, in *replyReader) ([]driver.Node, error) {
+func (s *Sentinel) nodes(in *replyReader) ([]driver.Node, error) {
 	var request []byte
 	for _, about := range []string{"GET-MASTER-ADDR-BY-NAME", "MASTER", "REPLICAS"} {
 		request = appendCommand(request, "SENTINEL", about, s.Master)
 	}
-	_, _ = conn.Write(request) // if this fails, so does reading the answer
+	_, _ = in.conn.Write(request) // if this fails, so does reading the answer
 	at, err := in.texts()
 	if err != nil {
 		return nil, fmt.Errorf("SENTINEL GET-MASTER-ADDR-BY-NAME: %w", in.sentinel(err))
 	}
 	if len(at) != 2 {
-		return nil, s.stranger(conn, in)
+		return nil, s.stranger(in)
 	}
 	facts, err := in.texts()
 	if err != nil {
@@ -88,16 +88,15 @@ func (s *Sentinel) nodes(conn net.Conn, in *replyReader) ([]driver.Node, error) 
 }
 
 // stranger returns the error for a Sentinel that watches no master of the name. The answers to the other two questions still have to be read.
-func (s *Sentinel) stranger(conn net.Conn, in *replyReader) error {
+func (s *Sentinel) stranger(in *replyReader) error {
 	for range 2 {
 		if _, err := in.value(); err != nil { // an error
-			return silence(err)
+			return err
 		}
 	}
-	_, _ = conn.Write(appendCommand(nil, "SENTINEL", "MASTERS"))
-	head, err := in.value()
+	head, err := in.ask("SENTINEL", "MASTERS")
 	if err != nil {
-		return silence(err)
+		return err
 	}
 	var names []string
 	for range head.elements() {
@@ -123,11 +122,10 @@ func (r *replyReader) sentinel(err error) error {
 }
 
 // replicated asks a master for its replicas.
-func replicated(conn net.Conn, in *replyReader) ([]driver.Node, error) {
-	_, _ = conn.Write(appendCommand(nil, "ROLE"))
-	head, err := in.value()
+func replicated(in *replyReader) ([]driver.Node, error) {
+	head, err := in.ask("ROLE")
 	if err != nil {
-		return nil, silence(err)
+		return nil, err
 	}
 	if head.kind != array {
 		return nil, fmt.Errorf("ROLE: want a list, server says %q", printable(head.text))
@@ -145,7 +143,7 @@ func replicated(conn net.Conn, in *replyReader) ([]driver.Node, error) {
 	if head, err = in.value(); err != nil {
 		return nil, err
 	}
-	master := driver.Node{Addr: conn.RemoteAddr().String(), Slots: all}
+	master := driver.Node{Addr: in.conn.RemoteAddr().String(), Slots: all}
 	nodes := []driver.Node{master}
 	for range head.elements() {
 		at, err := in.texts()
@@ -165,7 +163,7 @@ func (r *replyReader) texts() (list []string, err error) {
 	head, err := r.value()
 	switch {
 	case err != nil:
-		return nil, silence(err)
+		return nil, err
 	case head.kind == errorReply:
 		return nil, fmt.Errorf("server says %s", printable(head.text))
 	case head.missing():
@@ -176,7 +174,7 @@ func (r *replyReader) texts() (list []string, err error) {
 	for range head.elements() {
 		v, err := r.value()
 		if err != nil {
-			return nil, silence(err)
+			return nil, err
 		}
 		list = append(list, string(v.text))
 	}
