@@ -34,17 +34,11 @@ type accounted struct {
 func (a *Account) Add(t *Totals) {
 	a.rest.merge(&t.rest)
 	if t.Errors.Total() > 0 {
-		if a.errors == nil {
-			a.errors = new(Errors)
-		}
-		a.errors.Merge(&t.Errors)
+		made(&a.errors).Merge(&t.Errors)
 	}
 	for v, o := range t.Ops {
 		if !o.empty() {
-			if a.ops[v] == nil {
-				a.ops[v] = new(accounted)
-			}
-			a.ops[v].add(o)
+			made(&a.ops[v]).add(o)
 		}
 	}
 	for i, o := range t.Scenarios {

@@ -57,7 +57,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"no bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Timeout] = nil }, "delete: ends in bins 0, but timeout 1"},
 		{"bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Miss].Add(1) }, "delete: ends in bins 2, but miss 1"},
 		{
-			"bins of shed", func(t *Totals) { madeBins(&t.Ops[driver.Get].Bins, driver.Shed).Add(1) },
+			"bins of shed", func(t *Totals) { made(&t.Ops[driver.Get].Bins[driver.Shed]).Add(1) },
 			"get: ends that were shed in bins 1, but want 0",
 		},
 		{"turns", func(t *Totals) { t.Ops[driver.Delete].Turns[driver.Miss].Add(1) }, "delete: ends by turn in bins 2, but miss 1"},
@@ -65,7 +65,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"due keys", func(t *Totals) { t.AddKeysDue(driver.Get, 1) }, "keys of get: due 17, but ok 13 + miss 2 +"},
 		{"bins of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Bins[driver.Miss].Add(1) }, "get: ends of keys in bins 3, but miss 2"},
 		{
-			"bins of shed keys", func(t *Totals) { madeBins(&t.Ops[driver.Get].Keys.Bins, driver.Shed).Add(1) },
+			"bins of shed keys", func(t *Totals) { made(&t.Ops[driver.Get].Keys.Bins[driver.Shed]).Add(1) },
 			"get: ends of keys that were shed in bins 1, but want 0",
 		},
 		{
@@ -87,7 +87,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 			k.Response.RecordN(1, 7)
 			t.Ops[driver.Delete].Kinds = []Kind{k}
 		}, "are of a kind, but "},
-		{"half a part", func(t *Totals) { t.Ops[driver.Put].splits().Write.Record(1) }, "put: parts of service times before a sync 1, but parts in one 0"},
+		{"half a part", func(t *Totals) { made(&t.Ops[driver.Put].Split).Write.Record(1) }, "put: parts of service times before a sync 1, but parts in one 0"},
 		{"parts of nothing", func(t *Totals) { t.Split(driver.Put, 3, 1); t.Split(driver.Put, 3, 1) }, "put: 2 waited for a sync, but 1 ended ok"},
 		{"ordinals", func(t *Totals) { t.Grow(&Sample{Verb: driver.Put}, 4) }, "put: ends by ordinal 1, but ended 6"},
 		{"scenario", func(t *Totals) { t.AddScenario(1) }, "scenario 2: due 2, but"},

@@ -42,12 +42,7 @@ func (c *Connections) Made(took [NumStages]int64) {
 }
 
 // Linked returns the connections, creating them at first use.
-func (t *rest) Linked() *Connections {
-	if t.Links == nil {
-		t.Links = new(Connections)
-	}
-	return t.Links
-}
+func (t *rest) Linked() *Connections { return made(&t.Links) }
 
 func (c *Connections) counts() [6]*uint64 {
 	return [...]*uint64{&c.Attempted, &c.Opened, &c.Refused, &c.Renewed, &c.Lost, &c.Before}

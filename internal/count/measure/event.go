@@ -35,9 +35,5 @@ func (t *rest) mergeEvent(i int, e Event) {
 
 // events returns the events up to the last that has happened.
 func (t *rest) events() []Event {
-	n := len(t.Events)
-	for n > 0 && t.Events[n-1].Times == 0 {
-		n--
-	}
-	return t.Events[:n]
+	return trimmed(t.Events, func(e *Event) bool { return e.Times == 0 })
 }

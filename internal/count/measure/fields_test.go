@@ -95,8 +95,8 @@ func counted() (all []field) {
 	}
 	return append(
 		all,
-		field{name: "Split.Write", grows: true, count: func(t *Totals) { t.of(driver.Put).splits().Write.Record(500) }},
-		field{name: "Split.Sync", grows: true, count: func(t *Totals) { t.of(driver.Put).splits().Sync.Record(500) }},
+		field{name: "Split.Write", grows: true, count: func(t *Totals) { made(&t.of(driver.Put).Split).Write.Record(500) }},
+		field{name: "Split.Sync", grows: true, count: func(t *Totals) { made(&t.of(driver.Put).Split).Sync.Record(500) }},
 		field{name: "Growth", grows: true, count: func(t *Totals) { t.Grow(&Sample{Verb: driver.Put, End: 5}, 1) }},
 		field{name: "Growth of what failed", count: func(t *Totals) { t.Grow(&Sample{Verb: driver.Put, Outcome: driver.Error}, 2) }},
 		field{name: "Growth of a scenario", grows: true, count: func(t *Totals) { t.GrowScenario(0, &Sample{End: 5}, 1) }},

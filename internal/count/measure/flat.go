@@ -1,7 +1,5 @@
 package measure
 
-import "github.com/loadgen/loadgen/pkg/driver"
-
 // WithoutBins returns a copy of t without bins or origin, so that steps that began at different times can be merged. It shares everything else with t
 // and must only be read. CheckValid does not hold for it.
 func (t *Totals) WithoutBins() *Totals { return t.WithoutBinsIn(new(Totals)) }
@@ -32,7 +30,7 @@ func (o *Op) withoutBins(flat *Op) *Op {
 		flat = new(Op)
 	}
 	*flat = *o
-	for _, all := range []*[driver.NumOutcomes]*Bins{&flat.Bins, &flat.Turns, &flat.Keys.Bins, &flat.Keys.Turns} {
+	for _, all := range flat.allBins() {
 		clear(all[:])
 	}
 	return flat

@@ -586,7 +586,7 @@ func (f *form) op(o *Op) {
 		f.growth(o)
 	}
 	if rare&4 != 0 {
-		f.hist(&o.splits().Write)
+		f.hist(&made(&o.Split).Write)
 		f.hist(&o.Split.Sync)
 		if o.Split.empty() {
 			f.Fail("parts of service times that are written, but empty")
@@ -606,10 +606,7 @@ func (f *form) op(o *Op) {
 
 // growth is the latencies by ordinal. The bins must be the narrowest that hold the last ordinal.
 func (f *form) growth(o *Op) {
-	if o.Growth == nil {
-		o.Growth = new(Growth)
-	}
-	g := o.Growth
+	g := made(&o.Growth)
 	bins := byte(len(g.Used()))
 	f.byte(&g.Shift)
 	f.byte(&bins)
@@ -660,10 +657,7 @@ func (f *form) bins(all **Bins, mayBeNone bool) {
 	if f.byte(&shift); shift == 0 && mayBeNone { // or after an error
 		return
 	}
-	if *all == nil {
-		*all = new(Bins)
-	}
-	b := *all
+	b := made(all)
 	if f.uint(&left); shift < minShift || shift > maxShift || left == 0 {
 		f.Fail("%d ends in bins of 2^%d ns, want some in 2^%d to 2^%d", left, shift, minShift, maxShift)
 		return

@@ -32,10 +32,7 @@ func (t *Totals) Grow(s *Sample, ordinal uint64) { t.of(s.Verb).grow(s, ordinal)
 func (t *Totals) GrowScenario(i int, s *Sample, ordinal uint64) { t.scenario(i).grow(s, ordinal) }
 
 func (o *Op) grow(s *Sample, ordinal uint64) {
-	if o.Growth == nil {
-		o.Growth = new(Growth)
-	}
-	b := o.Growth.at(ordinal)
+	b := made(&o.Growth).at(ordinal)
 	if classOf(s.Outcome) == ClassBad {
 		b.Failed++
 		return
@@ -83,11 +80,7 @@ func (g *Growth) Used() []GrowthBin {
 	if g == nil {
 		return nil
 	}
-	n := len(g.Bins)
-	for n > 0 && g.Bins[n-1].Ended() == 0 {
-		n--
-	}
-	return g.Bins[:n]
+	return trimmed(g.Bins, func(b *GrowthBin) bool { return b.Ended() == 0 })
 }
 
 // Ended returns the number of ops counted.
@@ -118,13 +111,9 @@ func (g *Growth) reset() {
 
 // mergeGrowth adds what from counted by ordinal.
 func (o *Op) mergeGrowth(from *Growth) {
-	if from.Ended() == 0 {
-		return
+	if from.Ended() > 0 {
+		made(&o.Growth).merge(from)
 	}
-	if o.Growth == nil {
-		o.Growth = new(Growth)
-	}
-	o.Growth.merge(from)
 }
 
 // print returns a 64-bit digest of the latencies, which adds up as they merge, and the number of failed ops. It ignores which bins they are in.

@@ -1,5 +1,7 @@
 package measure
 
+import "github.com/loadgen/loadgen/pkg/hist"
+
 // mostHeld bounds the memory of a decoded [Totals], in bytes. A few bytes of its form can stand for a histogram of 58 KiB, so 16 MiB of them could
 // need more memory than a machine has. It is enough for 2,300 histograms that reach up to the largest value.
 const mostHeld = 128 << 20
@@ -37,25 +39,10 @@ func (o *Op) held() int {
 	for _, h := range o.hists() {
 		n += h.Bytes()
 	}
-	acks, kinds := o.Acks[:cap(o.Acks)], o.Kinds[:cap(o.Kinds)]
-	for i := range acks {
-		n += acks[i].Bytes()
-	}
-	for i := range kinds {
-		n += kinds[i].Service.Bytes() + kinds[i].Response.Bytes()
-	}
+	o.rareHists(func(h *hist.Hist) { n += h.Bytes() })
 	n += 8 * len(o.Checks)
-	if o.Split != nil {
-		n += o.Split.Write.Bytes() + o.Split.Sync.Bytes()
-	}
-	if o.Growth != nil {
-		bins := o.Growth.Bins[:cap(o.Growth.Bins)]
-		for i := range bins {
-			n += bins[i].Answered.Bytes()
-		}
-	}
-	for i := range o.Bins {
-		for _, b := range []*Bins{o.Bins[i], o.Turns[i], o.Keys.Bins[i], o.Keys.Turns[i]} {
+	for _, all := range o.allBins() {
+		for _, b := range all {
 			if b != nil {
 				n += binsBytes
 			}

@@ -124,8 +124,8 @@ func (t *Totals) ShedKeys(v driver.Verb, n int) { t.of(v).Keys.Outcomes[driver.S
 func (t *Totals) EndKeys(v driver.Verb, o driver.Outcome, n uint64, due, end int64) {
 	k := &t.of(v).Keys
 	k.Outcomes[o] += n
-	madeBins(&k.Bins, o).AddN(end-t.Origin, n)
-	madeBins(&k.Turns, o).AddN(due-t.Origin, n)
+	made(&k.Bins[o]).AddN(end-t.Origin, n)
+	made(&k.Turns[o]).AddN(due-t.Origin, n)
 }
 
 // AddKeysInFlight adds a change in the number of keys whose ops have started but not ended.
@@ -147,14 +147,7 @@ func NewTotals(origin int64, endpoints int) *Totals {
 }
 
 // of returns the ledger of a verb, creating it at first use.
-func (t *Totals) of(v driver.Verb) *Op {
-	o := t.Ops[v]
-	if o == nil {
-		o = new(Op)
-		t.Ops[v] = o
-	}
-	return o
-}
+func (t *Totals) of(v driver.Verb) *Op { return made(&t.Ops[v]) }
 
 // Request returns the ledger of a verb at an endpoint, for the caller to count in. It panics if t was made for fewer endpoints.
 func (t *Totals) Request(endpoint int, v driver.Verb) *Requests {
@@ -201,7 +194,7 @@ func (t *Totals) AckN(v driver.Verb, k int, ns int64, n uint64) {
 
 // Split divides the service time of an op that ended ok, in addition to Record: sync of its service ns were a wait for durability.
 func (t *Totals) Split(v driver.Verb, service, sync int64) {
-	s := t.of(v).splits()
+	s := made(&t.of(v).Split)
 	s.Write.Record(service - sync)
 	s.Sync.Record(sync)
 }
@@ -222,10 +215,7 @@ func (t *Totals) AddLost(n int, from, to int64) {
 	if to <= from {
 		return
 	}
-	if t.Lost == nil {
-		t.Lost = new(Bins)
-	}
-	t.Lost.spread(from-t.Origin, to-t.Origin, uint64(n))
+	made(&t.Lost).spread(from-t.Origin, to-t.Origin, uint64(n))
 }
 
 // AddAway adds the time that a connection to an endpoint was away.
@@ -239,13 +229,9 @@ func (t *Totals) AddAway(endpoint int, ns int64) {
 // addTime adds the time that n turns of slots took, without think time.
 func (t *Totals) addTime(s *Sample, n uint64) {
 	took := s.End - s.Due
-	if took <= 0 {
-		return
+	if took > 0 {
+		made(&t.Time).AddN(s.Due-t.Origin, n*uint64(took))
 	}
-	if t.Time == nil {
-		t.Time = new(Bins)
-	}
-	t.Time.AddN(s.Due-t.Origin, n*uint64(took))
 }
 
 func (o *Op) record(s *Sample, n uint64, turn, origin int64) {
@@ -267,22 +253,14 @@ func (o *Op) record(s *Sample, n uint64, turn, origin int64) {
 		k.Service.RecordN(service, n)
 		k.Response.RecordN(response, n)
 	}
-	madeBins(&o.Bins, s.Outcome).AddN(s.End-origin, n)
-	madeBins(&o.Turns, s.Outcome).AddN(turn-origin, n)
+	made(&o.Bins[s.Outcome]).AddN(s.End-origin, n)
+	made(&o.Turns[s.Outcome]).AddN(turn-origin, n)
 }
 
 // kind returns the latencies of kind k ≥ 1, creating it at first use.
 func (o *Op) kind(k int) *Kind {
 	lengthen(&o.Kinds, k)
 	return &o.Kinds[k-1]
-}
-
-// splits returns the parts of service times, creating them at first use.
-func (o *Op) splits() *Split {
-	if o.Split == nil {
-		o.Split = new(Split)
-	}
-	return o.Split
 }
 
 // empty says whether nothing was counted.

@@ -91,31 +91,55 @@ func (o *Op) hists() [1 + 2*NumClasses]*hist.Hist {
 	}
 }
 
-// acks returns the acks up to the last k that occurred. A reused Op may have room for more.
-func (o *Op) acks() []hist.Hist {
-	n := len(o.Acks)
-	for n > 0 && o.Acks[n-1].Count() == 0 {
+// trimmed returns a list up to its last element that is not empty. What is reused may have room for more.
+func trimmed[T any](list []T, empty func(*T) bool) []T {
+	n := len(list)
+	for n > 0 && empty(&list[n-1]) {
 		n--
 	}
-	return o.Acks[:n]
+	return list[:n]
+}
+
+func isZero(n *uint64) bool { return *n == 0 }
+
+// acks returns the acks up to the last k that occurred.
+func (o *Op) acks() []hist.Hist {
+	return trimmed(o.Acks, func(h *hist.Hist) bool { return h.Count() == 0 })
 }
 
 // kinds returns the kinds up to the last that occurred.
 func (o *Op) kinds() []Kind {
-	n := len(o.Kinds)
-	for n > 0 && o.Kinds[n-1].Response.Count() == 0 && o.Kinds[n-1].Service.Count() == 0 {
-		n--
-	}
-	return o.Kinds[:n]
+	return trimmed(o.Kinds, func(k *Kind) bool { return k.Response.Count() == 0 && k.Service.Count() == 0 })
 }
 
 // checks returns the checks up to the last that failed.
-func (o *Op) checks() []uint64 {
-	n := len(o.Checks)
-	for n > 0 && o.Checks[n-1] == 0 {
-		n--
+func (o *Op) checks() []uint64 { return trimmed(o.Checks, isZero) }
+
+// allBins returns the bins by outcome that every Op has.
+func (o *Op) allBins() [4]*[driver.NumOutcomes]*Bins {
+	return [...]*[driver.NumOutcomes]*Bins{&o.Bins, &o.Turns, &o.Keys.Bins, &o.Keys.Turns}
+}
+
+// rareHists yields the latencies that only some Ops have, those too for which a reused Op has room.
+func (o *Op) rareHists(yield func(*hist.Hist)) {
+	acks, kinds := o.Acks[:cap(o.Acks)], o.Kinds[:cap(o.Kinds)]
+	for i := range acks {
+		yield(&acks[i])
 	}
-	return o.Checks[:n]
+	for i := range kinds {
+		yield(&kinds[i].Service)
+		yield(&kinds[i].Response)
+	}
+	if o.Split != nil {
+		yield(&o.Split.Write)
+		yield(&o.Split.Sync)
+	}
+	if o.Growth != nil {
+		bins := o.Growth.Bins[:cap(o.Growth.Bins)]
+		for i := range bins {
+			yield(&bins[i].Answered)
+		}
+	}
 }
 
 // empty says whether nothing was counted.
@@ -177,7 +201,7 @@ func (o *Op) merge(from *Op) {
 		o.Acks[i].Merge(&acks[i])
 	}
 	if !from.Split.empty() {
-		s := o.splits()
+		s := made(&o.Split)
 		s.Write.Merge(&from.Split.Write)
 		s.Sync.Merge(&from.Split.Sync)
 	}
@@ -185,8 +209,10 @@ func (o *Op) merge(from *Op) {
 	for i, n := range from.checks() {
 		o.Checks[i] += n
 	}
-	mergeBins(&o.Bins, &from.Bins)
-	mergeBins(&o.Turns, &from.Turns)
+	bins := o.allBins()
+	for i, b := range from.allBins() {
+		mergeBins(bins[i], b)
+	}
 	for i := range from.kinds() {
 		k := o.kind(i + 1)
 		k.Service.Merge(&from.Kinds[i].Service)
@@ -202,19 +228,11 @@ func (o *Op) merge(from *Op) {
 		o.Steps[i].merge(step)
 	}
 	o.Keys.merge(&from.Keys.Ledger)
-	mergeBins(&o.Keys.Bins, &from.Keys.Bins)
-	mergeBins(&o.Keys.Turns, &from.Keys.Turns)
 	o.mergeGrowth(from.Growth)
 }
 
 // away returns the times away up to the last endpoint that has one.
-func (t *rest) away() []uint64 {
-	n := len(t.Away)
-	for n > 0 && t.Away[n-1] == 0 {
-		n--
-	}
-	return t.Away[:n]
-}
+func (t *rest) away() []uint64 { return trimmed(t.Away, isZero) }
 
 // lengthen gives s at least n elements; the new ones are zero.
 func lengthen[T any](s *[]T, n int) {
@@ -224,52 +242,34 @@ func lengthen[T any](s *[]T, n int) {
 }
 
 func mergeOne(to **Bins, from *Bins) {
-	if from.Total() == 0 {
-		return
+	if from.Total() > 0 {
+		made(to).Merge(from)
 	}
-	if *to == nil {
-		*to = new(Bins)
+}
+
+// made returns what a pointer points to, creating it at first use.
+func made[T any](at **T) *T {
+	if *at == nil {
+		*at = new(T)
 	}
-	(*to).Merge(from)
+	return *at
 }
 
 func mergeBins(to, from *[driver.NumOutcomes]*Bins) {
 	for i, b := range from {
-		if b.Total() > 0 {
-			madeBins(to, driver.Outcome(i)).Merge(b)
-		}
+		mergeOne(&to[i], b)
 	}
-}
-
-// madeBins returns the bins of an outcome, creating them at first use.
-func madeBins(all *[driver.NumOutcomes]*Bins, out driver.Outcome) *Bins {
-	b := all[out]
-	if b == nil {
-		b = new(Bins)
-		all[out] = b
-	}
-	return b
 }
 
 func (o *Op) reset() {
 	for _, h := range o.hists() {
 		h.Reset()
 	}
-	for i := range o.Acks {
-		o.Acks[i].Reset()
-	}
-	for i := range o.Kinds {
-		o.Kinds[i].Service.Reset()
-		o.Kinds[i].Response.Reset()
-	}
-	if o.Split != nil {
-		o.Split.Write.Reset()
-		o.Split.Sync.Reset()
-	}
+	o.rareHists((*hist.Hist).Reset)
 	for _, step := range o.Steps {
 		step.reset()
 	}
-	for _, all := range []*[driver.NumOutcomes]*Bins{&o.Bins, &o.Turns, &o.Keys.Bins, &o.Keys.Turns} {
+	for _, all := range o.allBins() {
 		for _, b := range all {
 			if b != nil {
 				*b = Bins{}

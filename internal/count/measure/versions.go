@@ -50,12 +50,7 @@ type Staleness struct {
 }
 
 // Compared returns Versions, creating it at first use.
-func (t *rest) Compared() *Versions {
-	if t.Versions == nil {
-		t.Versions = new(Versions)
-	}
-	return t.Versions
-}
+func (t *rest) Compared() *Versions { return made(&t.Versions) }
 
 // Lose adds a lost write. It does not keep the key.
 func (v *Verified) Lose(l Lost) {
