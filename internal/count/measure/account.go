@@ -52,8 +52,7 @@ func (a *Account) Add(t *Totals) {
 }
 
 func (a *accounted) add(o *Op) {
-	l := o.Ledger()
-	a.merge(&l)
+	a.merge(&o.ledger)
 	weight := uint64(0)
 	sum := func(n uint64) {
 		weight++

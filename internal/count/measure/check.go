@@ -31,11 +31,11 @@ func (t *Totals) CheckValid() error {
 		}
 	}
 	for i, o := range t.Scenarios {
-		l, at := o.Ledger(), place{scenario: i}
-		errs = append(errs, l.check(at), o.check(at))
+		at := place{scenario: i}
+		errs = append(errs, o.ledger.check(at), o.check(at))
 		for j, step := range o.Steps {
-			l, at := step.Ledger(), place{i, j + 1}
-			errs = append(errs, l.check(at), step.check(at))
+			at := place{i, j + 1}
+			errs = append(errs, step.ledger.check(at), step.check(at))
 		}
 	}
 	if len(t.Requests)%driver.NumVerbs != 0 {

@@ -15,8 +15,10 @@ import (
 type Ledger struct {
 	Due      uint64
 	Outcomes [driver.NumOutcomes]uint64
-	InFlight int64
+	InFlight int64 // ops that have started and not ended; in a part of a step, the change, which may be negative
 }
+
+type ledger = Ledger // as a part of what has a method of that name
 
 // Counters holds both ledgers of a step so far, without latencies. The zero value is empty.
 type Counters struct {
@@ -29,7 +31,7 @@ func (o *Op) Ledger() Ledger {
 	if o == nil {
 		return Ledger{}
 	}
-	return Ledger{Due: o.Due, Outcomes: o.Outcomes, InFlight: o.InFlight}
+	return o.ledger
 }
 
 func (l *Ledger) merge(o *Ledger) {
@@ -72,8 +74,9 @@ func (t *Totals) Counters() Counters {
 // Add adds the ledgers of t.
 func (c *Counters) Add(t *Totals) {
 	for v, o := range t.Ops {
-		l := o.Ledger()
-		c.Ops[v].merge(&l)
+		if o != nil {
+			c.Ops[v].merge(&o.ledger)
+		}
 	}
 	mergeRequests(&c.Requests, t.Requests)
 }

@@ -366,7 +366,7 @@ func (f *form) counters(c *Counters) {
 	f.version()
 	for v := range f.each(f.set(len(c.Ops), len(c.Ops), "verbs", func(v int) bool { return c.Ops[v] != (Ledger{}) })) {
 		l := &c.Ops[v]
-		f.ledger(&l.Due, &l.Outcomes, &l.InFlight)
+		f.ledger(l)
 		if *l == (Ledger{}) {
 			f.Fail("%s: written, but empty", driver.Verb(v))
 		}
@@ -538,16 +538,16 @@ func (f *form) away(t *Totals) {
 	f.last(n, "times away", n == len(t.away()))
 }
 
-func (f *form) ledger(due *uint64, outcomes *[driver.NumOutcomes]uint64, inFlight *int64) {
-	f.uint(due)
-	for i := range outcomes {
-		f.uint(&outcomes[i])
+func (f *form) ledger(l *Ledger) {
+	f.uint(&l.Due)
+	for i := range l.Outcomes {
+		f.uint(&l.Outcomes[i])
 	}
-	f.int(inFlight)
+	f.int(&l.InFlight)
 }
 
 func (f *form) op(o *Op) {
-	f.ledger(&o.Due, &o.Outcomes, &o.InFlight)
+	f.ledger(&o.ledger)
 	for i := range o.Causes {
 		f.uint(&o.Causes[i])
 	}
@@ -575,7 +575,7 @@ func (f *form) op(o *Op) {
 		return i == 0 && !o.Keys.empty() || i == 1 && o.Growth.Ended() > 0 || i == 2 && !o.Split.empty() || i == 3 && len(o.checks()) > 0
 	})
 	if rare&1 != 0 {
-		f.ledger(&o.Keys.Due, &o.Keys.Outcomes, &o.Keys.InFlight)
+		f.ledger(&o.Keys.Ledger)
 		f.outcomes(&o.Keys.Bins)
 		f.outcomes(&o.Keys.Turns)
 		if o.Keys.empty() {

@@ -109,13 +109,6 @@ func (g *Growth) reset() {
 	}
 }
 
-// mergeGrowth adds what from counted by ordinal.
-func (o *Op) mergeGrowth(from *Growth) {
-	if from.Ended() > 0 {
-		made(&o.Growth).merge(from)
-	}
-}
-
 // print returns a 64-bit digest of the latencies, which adds up as they merge, and the number of failed ops. It ignores which bins they are in.
 func (g *Growth) print() (print, failed uint64) {
 	for i := range g.Used() {

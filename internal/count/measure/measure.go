@@ -79,10 +79,8 @@ type rest struct {
 
 // Op holds the ledger and the latencies of one verb, or of one scenario. Latencies are nanoseconds.
 type Op struct {
-	Due      uint64
-	Outcomes [driver.NumOutcomes]uint64
+	ledger
 	Causes   [NumCauses]uint64 // of the outcomes conflict, quorum_failed, timeout and error
-	InFlight int64             // ops that have started and not ended; in a part of a step, the change, which may be negative
 	In, Out  uint64            // bytes
 	Lag      hist.Hist         // of every outcome but shed
 	Service  [NumClasses]hist.Hist

@@ -22,7 +22,7 @@ func (t *Totals) Merge(o *Totals) {
 			t.of(driver.Verb(v)).merge(from)
 		}
 	}
-	t.mergeScenarios(o)
+	mergeOps(&t.Scenarios, o.Scenarios)
 }
 
 // merge does Merge for everything but ops and errors.
@@ -181,14 +181,10 @@ func (t *Totals) Together() *Op {
 }
 
 func (o *Op) merge(from *Op) {
-	o.Due += from.Due
-	for i, n := range from.Outcomes {
-		o.Outcomes[i] += n
-	}
+	o.ledger.merge(&from.ledger)
 	for i, n := range from.Causes {
 		o.Causes[i] += n
 	}
-	o.InFlight += from.InFlight
 	o.In += from.In
 	o.Out += from.Out
 	to := o.hists()
@@ -218,17 +214,11 @@ func (o *Op) merge(from *Op) {
 		k.Service.Merge(&from.Kinds[i].Service)
 		k.Response.Merge(&from.Kinds[i].Response)
 	}
-	for i, step := range from.Steps {
-		if step.empty() {
-			continue
-		}
-		for len(o.Steps) <= i {
-			o.Steps = append(o.Steps, new(Op))
-		}
-		o.Steps[i].merge(step)
-	}
+	mergeOps(&o.Steps, from.Steps)
 	o.Keys.merge(&from.Keys.Ledger)
-	o.mergeGrowth(from.Growth)
+	if from.Growth.Ended() > 0 {
+		made(&o.Growth).merge(from.Growth)
+	}
 }
 
 // away returns the times away up to the last endpoint that has one.
@@ -279,9 +269,8 @@ func (o *Op) reset() {
 	if o.Growth != nil {
 		o.Growth.reset()
 	}
-	o.Keys.Ledger = Ledger{}
-	o.Due, o.InFlight, o.In, o.Out = 0, 0, 0, 0
-	clear(o.Outcomes[:])
+	o.ledger, o.Keys.Ledger = Ledger{}, Ledger{}
+	o.In, o.Out = 0, 0
 	clear(o.Causes[:])
 	clear(o.Checks)
 }

@@ -10,11 +10,14 @@ import (
 const MaxScenarios = 32
 
 // scenario returns the ledger of scenario i, creating it at first use.
-func (t *Totals) scenario(i int) *Op {
-	for len(t.Scenarios) <= i {
-		t.Scenarios = append(t.Scenarios, new(Op))
+func (t *Totals) scenario(i int) *Op { return opAt(&t.Scenarios, i) }
+
+// opAt returns the i-th ledger of a list, creating it and those before it at first use.
+func opAt(list *[]*Op, i int) *Op {
+	for len(*list) <= i {
+		*list = append(*list, new(Op))
 	}
-	return t.Scenarios[i]
+	return (*list)[i]
 }
 
 // AddScenario counts a scenario that became due.
@@ -40,13 +43,7 @@ const MaxSteps = 64
 type Step struct{ Scenario, Step int }
 
 // step returns the ledger of a step, creating it at first use.
-func (t *Totals) step(at Step) *Op {
-	o := t.scenario(at.Scenario)
-	for len(o.Steps) <= at.Step {
-		o.Steps = append(o.Steps, new(Op))
-	}
-	return o.Steps[at.Step]
-}
+func (t *Totals) step(at Step) *Op { return opAt(&t.scenario(at.Scenario).Steps, at.Step) }
 
 // AddStep counts an op of a step that became due; AddDue counts it for its verb.
 func (t *Totals) AddStep(at Step) { t.step(at).Due++ }
@@ -66,11 +63,11 @@ func (t *Totals) RecordStep(at Step, s *Sample, turn int64) {
 	t.step(at).record(s, 1, turn, t.Origin)
 }
 
-// mergeScenarios adds the scenarios of o.
-func (t *Totals) mergeScenarios(o *Totals) {
-	for i, from := range o.Scenarios {
-		if !from.empty() {
-			t.scenario(i).merge(from)
+// mergeOps adds the ledgers of a list.
+func mergeOps(to *[]*Op, from []*Op) {
+	for i, o := range from {
+		if !o.empty() {
+			opAt(to, i).merge(o)
 		}
 	}
 }

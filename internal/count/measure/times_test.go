@@ -62,7 +62,7 @@ func TestTimesOfAWholeStep(t *testing.T) {
 		{outcomes: map[driver.Outcome]uint64{driver.OK: 5, driver.Error: 1}, inFlight: 3, acks: []uint64{6, 9, 10}, failed: 4, ackless: []uint64{3, 0, 0}},
 		{outcomes: map[driver.Outcome]uint64{driver.OK: 5}, inFlight: -3, acks: []uint64{5}, ackless: []uint64{0}},
 	} {
-		o := Op{InFlight: c.inFlight}
+		o := Op{ledger: Ledger{InFlight: c.inFlight}}
 		for outcome, n := range c.outcomes {
 			o.Outcomes[outcome] = n
 		}

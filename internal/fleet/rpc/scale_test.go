@@ -280,7 +280,8 @@ func (w *simulated) sleep(ctx context.Context, until time.Duration) error {
 func (w *simulated) count(t *measure.Totals, seq int, from, to int64) {
 	for i, v := range [...]driver.Verb{driver.Get, driver.Put} {
 		like := &w.seconds[(w.index+seq+i)%len(w.seconds)]
-		o := &measure.Op{Due: perSecond, Outcomes: like.Outcomes, In: 200 * perSecond, Out: 30 * perSecond}
+		o := &measure.Op{In: 200 * perSecond, Out: 30 * perSecond}
+		o.Due, o.Outcomes = perSecond, like.Outcomes
 		o.Lag.Merge(&like.Lag)
 		o.Service[measure.ClassOK].Merge(&like.Service[measure.ClassOK])
 		o.Response[measure.ClassOK].Merge(&like.Response[measure.ClassOK])
