@@ -18,9 +18,7 @@ const grace = time.Second
 // foresee shows partial progress each second while a worker is silent, until the returned function is called, which waits for foresee to end. Only
 // progress is partial: whatever is kept, judged or exported waits until every worker has reported or is lost.
 func (s *step) foresee() (release func()) {
-	done := make(chan struct{})
-	var seeing sync.WaitGroup
-	seeing.Go(func() {
+	return meanwhile(func(done <-chan struct{}) {
 		next := time.Since(s.c.zero).Truncate(time.Second) + time.Second
 		for {
 			select {
@@ -34,9 +32,16 @@ func (s *step) foresee() (release func()) {
 			next += time.Second
 		}
 	})
+}
+
+// meanwhile runs f until the returned function is called, which closes done and waits for f to end.
+func meanwhile(f func(done <-chan struct{})) (release func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { f(done) })
 	return func() {
 		close(done)
-		seeing.Wait()
+		running.Wait()
 	}
 }
 
@@ -119,15 +124,15 @@ func (s *step) update(joint measure.Interval) run.Update {
 // patience is how long a step may be busy with something other than its load before progress says so.
 const patience = time.Second
 
-// tell says each second what the step is doing, once begun is closed, until the returned function is called, which waits for tell to end.
+// tell says each second what the step is doing, at once or when begun is closed, until the returned function is called, which waits for tell to end.
 func (s *step) tell(begun <-chan struct{}, doing func() string) (release func()) {
-	done := make(chan struct{})
-	var told sync.WaitGroup
-	told.Go(func() {
-		select {
-		case <-begun:
-		case <-done:
-			return
+	return meanwhile(func(done <-chan struct{}) {
+		if begun != nil {
+			select {
+			case <-begun:
+			case <-done:
+				return
+			}
 		}
 		since, tick := time.Now(), time.Tick(patience)
 		for {
@@ -139,10 +144,6 @@ func (s *step) tell(begun <-chan struct{}, doing func() string) (release func())
 			}
 		}
 	})
-	return func() {
-		close(done)
-		told.Wait()
-	}
 }
 
 func (s *step) say(since time.Duration, doing string) {
@@ -157,9 +158,8 @@ func (s *step) say(since time.Duration, doing string) {
 // no longer being read or written is stuck.
 func whileMoving(parent context.Context, w worker.Worker, within time.Duration) (ctx context.Context, cancel func()) {
 	ctx, end := context.WithCancelCause(parent)
-	done, seen := make(chan struct{}), worker.Progress(w)
-	var watch sync.WaitGroup
-	watch.Go(func() {
+	seen := worker.Progress(w)
+	release := meanwhile(func(done <-chan struct{}) {
 		tick := time.Tick(min(patience, within))
 		for since := time.Now(); ; {
 			select {
@@ -177,8 +177,7 @@ func whileMoving(parent context.Context, w worker.Worker, within time.Duration) 
 		}
 	})
 	return ctx, func() {
-		close(done)
-		watch.Wait()
+		release()
 		end(nil)
 	}
 }

@@ -70,9 +70,7 @@ func (c *coordinator) enter(i int, m worker.Member, phase string) {
 // tellReplacing says each second what the run waits for, until the returned function is called.
 func (c *coordinator) tellReplacing(ph *plan.Phase) (release func()) {
 	s := &step{c: c, ph: ph, steps: []worker.Step{{Kind: worker.Load}}}
-	now := make(chan struct{})
-	close(now)
-	return s.tell(now, func() string {
+	return s.tell(nil, func() string {
 		return fmt.Sprintf("waiting for a worker in the place of a lost one, %v at most", c.ReplaceWithin)
 	})
 }

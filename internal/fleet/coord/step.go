@@ -136,9 +136,7 @@ func (s *step) prepare(ctx context.Context) error {
 		s.before = append(s.before, worker.Progress(m.Worker))
 	}
 	defer s.c.onDrain(cancel)()
-	now := make(chan struct{})
-	close(now)
-	defer s.tell(now, s.preparing)()
+	defer s.tell(nil, s.preparing)()
 	group, ctx := errgroup.WithContext(ctx)
 	err := s.each(group, func(i int, m worker.Member) (err error) {
 		ctx, cancel := whileMoving(ctx, m.Worker, answerWithin)
@@ -407,19 +405,13 @@ func (s *step) attend(ctx context.Context, i int, m worker.Member) error {
 
 // onDrain calls f when the user asks for an early end. The returned function ends that, and waits for f.
 func (c *coordinator) onDrain(f func()) (release func()) {
-	done := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
+	return meanwhile(func(done <-chan struct{}) {
 		select {
 		case <-c.Drain:
 			f()
 		case <-done:
 		}
 	})
-	return func() {
-		close(done)
-		watch.Wait()
-	}
 }
 
 // stop ends the step early, and the run with it, and records why.
