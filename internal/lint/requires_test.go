@@ -11,6 +11,7 @@ import (
 // dependencies are the modules that this one may require. A new one needs a reason that the pull request's reviewer accepts.
 var dependencies = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", // an oracle for pkg/hist, in tests
+	"github.com/agext/levenshtein",            // the word that a misspelled one was probably to be
 	"github.com/gopacket/gopacket",            // captured packets, put in order
 	"github.com/hashicorp/hcl/v2",             // the language of plans
 	"github.com/jackc/pgx/v5",                 // PostgreSQL: the history of runs, and how the connections of driver postgres begin

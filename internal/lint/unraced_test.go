@@ -19,7 +19,7 @@ var threaded = map[string]bool{
 
 // sequential are packages of other modules that start no goroutine. All others might.
 var sequential = []string{
-	"github.com/HdrHistogram/hdrhistogram-go", "github.com/hashicorp/hcl/v2", "github.com/stretchr/testify/require", "github.com/zclconf/go-cty/cty", "pgregory.net/rapid",
+	"github.com/HdrHistogram/hdrhistogram-go", "github.com/agext/levenshtein", "github.com/hashicorp/hcl/v2", "github.com/stretchr/testify/require", "github.com/zclconf/go-cty/cty", "pgregory.net/rapid",
 }
 
 // starters are functions that run their argument on another goroutine.

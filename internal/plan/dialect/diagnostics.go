@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 )
 
@@ -93,32 +94,11 @@ func DidYouMean(name string, candidates []string) string {
 	}
 	best, least := "", (len(name)+1)/3+1
 	for _, c := range candidates {
-		if d := distance(name, c); d < least {
+		if d := levenshtein.Distance(name, c, nil); d < least {
 			best, least = c, d
 		}
 	}
 	return best
-}
-
-// distance is the Levenshtein distance in bytes: insertions, deletions and substitutions (V. I. Levenshtein, 1966).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // maxListed bounds how many names a message lists.

@@ -138,17 +138,10 @@ func (r *Reader) variantValues(variant, to map[string]Given) {
 
 // fileValues adds the values of a variable file.
 func (r *Reader) fileValues(in VarFile, known []string, to map[string]Given) {
-	if d := Guard(in.Text, in.Name); d != nil {
-		r.Keep(d)
+	body := r.Parse(in.Text, in.Name)
+	if body == nil {
 		return
 	}
-	parsed, diags := hclsyntax.ParseConfig(in.Text, in.Name, hcl.InitialPos)
-	at := hcl.Range{Filename: in.Name, Start: hcl.InitialPos, End: hcl.InitialPos}
-	if diags = append(diags, CheckSyntax(parsed.Body.(*hclsyntax.Body))...); diags.HasErrors() {
-		r.Adopt("", at, diags)
-		return
-	}
-	body := parsed.Body.(*hclsyntax.Body)
 	for _, b := range body.Blocks {
 		r.Fault(b.TypeRange, "a variable file has no blocks", "Write NAME = VALUE, one on a line.")
 	}
