@@ -1,11 +1,13 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	shipped "github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -76,4 +78,80 @@ func TestDefaultsOfLevels(t *testing.T) {
 	}, p.Phases[1].Search)
 	require.Equal(t, 16, p.Phases[1].Sessions())
 	require.Equal(t, 1, p.Phases[1].Pipeline())
+}
+
+// TestPopulateOfClientsThatBlock opens no unwanted connections: with clients that block, each op in flight needs one.
+func TestPopulateOfClientsThatBlock(t *testing.T) {
+	for _, tt := range []struct {
+		driver, walk string
+		want         int
+	}{
+		{"web", "populate {}", 1},
+		{"web", "clear {}", 1},
+		{"web", "populate { pipeline = 3 }", 3},
+		{"web", "clear { pipeline = 3 }", 3},
+		{"redis", "populate {}", 16},
+		{"redis", "clear {}", 16},
+	} {
+		text := fmt.Sprintf(`
+plan "p" {}
+target "t" {
+	driver    = %q
+	endpoints = ["127.0.0.1:1"]
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 10 }
+}
+phase "walk" {
+	target  = target.t
+	dataset = dataset.d
+	%s
+}`, tt.driver, tt.walk)
+		f, diags := plan.Parse([]byte(text), "plan.hcl", shipped.All())
+		require.Empty(t, diags)
+		p, diags := f.Resolve(plan.Vars{})
+		require.Empty(t, diags)
+		require.Equal(t, tt.want, p.Phases[0].Pipeline(), "%+v", tt)
+	}
+}
+
+func TestExpectedHits(t *testing.T) {
+	fill, setup := "  populate {}", "  setup { ops = { put = 1 } }\n"
+	cases := []struct {
+		name   string
+		phases string
+		want   float64 // of the last phase; −1 for nothing
+	}{
+		{"nothing put", phase("x", "plain", "shared", gets), -1},
+		{"populated", phase("a", "plain", "shared", fill) + phase("x", "plain", "shared", gets), 0.99},
+		{"populated elsewhere", phase("a", "nodes", "shared", fill) + phase("x", "plain", "shared", gets), -1},
+		{"another dataset populated", phase("a", "plain", "other", fill) + phase("x", "plain", "shared", gets), -1},
+		{"only put", phase("a", "plain", "shared", puts) + phase("x", "plain", "shared", gets), -1},
+		{"own setup", phase("x", "plain", "pool", setup+gets), 0.99},
+		{"own setup of steps", phase("x", "plain", "pool", "  setup {\n    step \"put\" {}\n  }\n"+gets), -1},
+		{"another's setup", phase("a", "plain", "pool", setup+gets) + phase("x", "plain", "pool", gets), -1},
+		{"deletes", phase("a", "plain", "shared", fill) + phase("x", "plain", "shared", deletes), -1},
+		{"deletes after setup", phase("x", "plain", "pool", setup+deletes), -1},
+		{"deleted between", phase("a", "plain", "shared", fill) + phase("b", "plain", "shared", deletes) + phase("x", "plain", "shared", gets), -1},
+		{"deleted elsewhere", phase("a", "plain", "shared", fill) + phase("b", "plain", "other", deletes) + phase("x", "plain", "shared", gets), 0.99},
+		{"cleared between", phase("a", "plain", "shared", fill) + phase("b", "plain", "shared", "  clear {}") + phase("x", "plain", "shared", gets), -1},
+		{"flushed between", phase("a", "nodes", "shared", fill) + phase("b", "nodes", "other", "  clear {}") + phase("x", "nodes", "shared", gets), -1},
+		{"populated again", phase("a", "plain", "shared", "  clear {}") + phase("b", "plain", "shared", fill) + phase("x", "plain", "shared", gets), 0.99},
+		{"populate skipped", phase("a", "plain", "shared", fill+"\n  when = false") + phase("x", "plain", "shared", gets), -1},
+		{"written", phase("x", "plain", "shared", gets+"\n  expect_hits = \"50%\""), 0.5},
+		{"written as zero", phase("a", "plain", "shared", fill) + phase("x", "plain", "shared", gets+"\n  expect_hits = 0"), 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			phases := good(t, caches+c.phases, plan.Vars{}).Phases
+			got := phases[len(phases)-1].ExpectHits
+			if c.want < 0 {
+				require.Nil(t, got)
+				return
+			}
+			require.NotNil(t, got)
+			require.InDelta(t, c.want, *got, 1e-15)
+		})
+	}
 }

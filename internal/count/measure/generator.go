@@ -1,5 +1,9 @@
 package measure
 
+import (
+	"time"
+)
+
 // Generator describes what a worker's own process used in a step, and what kept it from running. A null means that the kernel or the executor does
 // not count the quantity.
 type Generator struct {
@@ -122,4 +126,62 @@ type TCP struct {
 	BytesSent          uint64 `json:"bytes_sent"` // including retransmitted bytes
 	BytesRetransmitted uint64 `json:"bytes_retransmitted"`
 	Retransmits        uint64 `json:"retransmits"` // segments retransmitted
+}
+
+// Machine says who used the processors that loadgen and its target may use on a worker's machine.
+type Machine struct {
+	OthersShare float64 `json:"others_share"` // share of their time, 0 to 1, used by neither loadgen nor the target, without interrupts
+	IdleShare   float64 `json:"idle_share"`   // 0 to 1
+
+	Seconds float64 `json:"-"` // summed over those processors
+	Host    string  `json:"-"` // the same for all workers on one machine; "" once workers are merged
+}
+
+// Doubtful says whether the target may have needed the time that others used: they had more than 5 % of it, and less than 10 % was idle. It is false
+// for nil.
+func (m *Machine) Doubtful() bool {
+	return m != nil && m.OthersShare > 0.05 && m.IdleShare < 0.10
+}
+
+// Worse says whether m casts more doubt on what was measured on it than another machine, which may be nil.
+func (m *Machine) Worse(than *Machine) bool {
+	switch {
+	case than == nil:
+		return true
+	case m.Doubtful() != than.Doubtful():
+		return m.Doubtful()
+	}
+	return m.OthersShare > than.OthersShare
+}
+
+// LongGap is the length from which a gap in a closed load counts in full: whatever kept the loop, the gap is in the latencies of the ops in flight.
+const LongGap = 20 * time.Millisecond
+
+// Interrupted says how often and for how long loops' threads were kept from their processors, for at least 200 µs at a stretch. Preemption by other
+// threads is always seen; an interrupt or a hypervisor only while a loop has nothing to do but poll the clock. In a closed load, gaps of [LongGap] or
+// longer count in full.
+type Interrupted struct {
+	Times         uint64  `json:"times"`
+	Seconds       float64 `json:"seconds"`
+	MaxSeconds    float64 `json:"max_seconds"`
+	OthersSeconds float64 `json:"others_seconds"` // of Seconds, due to other threads
+}
+
+// Add adds the gaps of other loops.
+func (i *Interrupted) Add(o *Interrupted) {
+	i.Times += o.Times
+	i.Seconds += o.Seconds
+	i.MaxSeconds = max(i.MaxSeconds, o.MaxSeconds)
+	i.OthersSeconds += o.OthersSeconds
+}
+
+// Thread says where a thread that executed ops itself ran. Numbers are the kernel's; −1 if it gives none.
+type Thread struct {
+	Session   int  `json:"session"`  // first session of the thread
+	Sessions  int  `json:"sessions"` // number of consecutive sessions
+	Pinned    bool `json:"pinned"`   // to CPU, by the worker's --pin
+	CPU       int  `json:"cpu"`      // when the load began
+	CPUAtEnd  int  `json:"cpu_at_end"`
+	Node      int  `json:"node"` // NUMA node of CPU
+	NodeAtEnd int  `json:"node_at_end"`
 }
