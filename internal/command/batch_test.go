@@ -35,12 +35,7 @@ dataset "half" {
 		size    = 100
 		checked = true
 	}
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}` + fillD + `
 phase "mixed" {
 	target  = target.t
 	dataset = dataset.d

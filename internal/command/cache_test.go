@@ -50,12 +50,7 @@ phase "empty" {
   target  = target.near
   dataset = dataset.items
   clear {}
-}
-phase "fill" {
-  target  = target.db
-  dataset = dataset.items
-  populate {}
-}
+}` + fillDB + `
 phase "read" {
   target  = target.rows
   dataset = dataset.items
@@ -162,12 +157,7 @@ target "rows" {
 dataset "items" {
   keys { count = 50 }
   values { size = 100 }
-}
-phase "fill" {
-  target  = target.db
-  dataset = dataset.items
-  populate {}
-}
+}`+fillDB+`
 phase "read" {
   target  = target.rows
   dataset = dataset.items
@@ -216,12 +206,7 @@ dataset "items" {
     writers = "one"
   }
   values { size = 100 }
-}
-phase "fill" {
-  target  = target.cache
-  dataset = dataset.items
-  populate {}
-}
+}`+fillCache+`
 phase "read" {
   target  = target.cache
   dataset = dataset.items

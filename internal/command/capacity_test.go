@@ -269,16 +269,7 @@ target "t" {
 	driver    = "redis"
 	endpoints = ["`+addr+`"]
 	password  = secret("PG")
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}`+tenSmall+fillD+`
 phase "clean" {
 	target  = target.t
 	dataset = dataset.d

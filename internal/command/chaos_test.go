@@ -19,15 +19,7 @@ import (
 // chaosPlan is a load of puts; which one is filled in.
 const chaosPlan = `
 plan "chaos" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
-dataset "d" {
-	keys { count = 100 }
-	values { size = 100 }
-}
+variable "endpoints" { type = list(string) }` + redisT + hundredD + `
 phase "puts" {
 	target  = target.t
 	dataset = dataset.d

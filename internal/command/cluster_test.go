@@ -50,12 +50,7 @@ dataset "walk" {
 		size    = 64
 		checked = true
 	}
-}
-phase "fill" {
-	target  = target.cache
-	dataset = dataset.items
-	populate {}
-}
+}` + fillCache + `
 phase "mixed" {
 	target  = target.cache
 	dataset = dataset.items

@@ -31,12 +31,7 @@ target "t" {
 dataset "d" {
 	keys { count = 100 }
 	values { size = "uniform(24B, 100B)" }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}` + fillD + `
 phase "load" {
 	target  = target.t
 	dataset = dataset.d

@@ -30,11 +30,7 @@ variable "duration" { default = "" }
 target "t" {
 	driver  = "null"
 	latency = var.latency
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
+}` + tenSmall + `
 phase "load" {
 	target  = target.t
 	dataset = dataset.d
@@ -372,11 +368,7 @@ variable "x" { default = 1 }
 target "t" {
 	driver = "redis"
 	builtin {}
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
+}`+tenSmall+`
 phase "get" {
 	target  = target.t
 	dataset = dataset.d

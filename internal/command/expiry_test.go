@@ -12,11 +12,7 @@ import (
 )
 
 const mortal = `plan "mortal" {}
-variable "driver" {}
-variable "endpoints" {
-	type    = list(string)
-	default = []
-}
+variable "driver" {}` + anyEndpoints + `
 variable "ttl" {}
 target "t" {
 	driver    = var.driver
@@ -29,12 +25,7 @@ dataset "d" {
 		size = 50
 		ttl  = var.ttl
 	}
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}` + fillD + `
 phase "read" {
 	target  = target.t
 	dataset = dataset.d

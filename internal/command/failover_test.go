@@ -210,11 +210,7 @@ target "t" {
   sentinel {
     %s
   }
-}
-dataset "d" {
-  keys { count = 10 }
-  values { size = 10 }
-}
+}`+tenSmall+`
 phase "fill" {
   target  = target.t
   dataset = dataset.d

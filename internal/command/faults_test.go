@@ -30,11 +30,7 @@ target "t" {
 	driver    = var.driver
 	endpoints = var.endpoints
 	timeout   = var.timeout
-}
-dataset "items" {
-	keys { count = 100 }
-	values { size = 100 }
-}
+}` + hundredItems + `
 phase "puts" {
 	target  = target.t
 	dataset = dataset.items
@@ -117,20 +113,7 @@ func TestDropsSilenceTheirConnection(t *testing.T) {
 // delaysPlan gets from nodes that delay replies for so long that nothing else matters.
 const delaysPlan = `
 plan "delays" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
-dataset "items" {
-	keys { count = 100 }
-	values { size = 100 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.items
-	populate {}
-}
+variable "endpoints" { type = list(string) }` + redisT + hundredItems + fillItems + `
 phase "gets" {
 	target  = target.t
 	dataset = dataset.items

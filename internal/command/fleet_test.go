@@ -83,11 +83,7 @@ func beginTeam(t *testing.T, n int, begin func(args ...string) *load, args ...st
 // fixedPlan is a load of a known multiset of ops, on one server; the other is a lasting load.
 const fixedPlan = `
 plan "fixed" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
+variable "endpoints" { type = list(string) }` + redisT + `
 dataset "pools" {
 	keys {
 		count = 20

@@ -42,16 +42,7 @@ target "t" {
 	endpoints = ["`+proxy.Addr()+`"]
 	timeout   = "300ms"
 	`+cache+`
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}`+tenSmall+fillD+`
 phase "load" {
 	target  = target.t
 	dataset = dataset.d

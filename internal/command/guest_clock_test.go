@@ -26,16 +26,7 @@ target "t" {
 	driver    = "redis"
 	endpoints = var.endpoints
 	timeout   = "60s"
-}
-dataset "d" {
-	keys { count = 100 }
-	values { size = 100 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}` + hundredD + fillD + `
 phase "gets" {
 	target  = target.t
 	dataset = dataset.d

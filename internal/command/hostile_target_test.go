@@ -271,12 +271,7 @@ dataset "d" {
 		size    = "6MiB"
 		checked = true
 	}
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}`+fillD+`
 phase "gets" {
 	target  = target.t
 	dataset = dataset.d

@@ -18,11 +18,7 @@ import (
 
 // serversPlan loads servers that copy by themselves, the last phase with pauses in which they close its connections.
 const serversPlan = `
-plan "servers" {}
-variable "endpoints" {
-	type    = list(string)
-	default = []
-}
+plan "servers" {}` + anyEndpoints + `
 target "space" {
 	driver    = "hydra"
 	endpoints = var.endpoints

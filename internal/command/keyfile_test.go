@@ -31,12 +31,7 @@ dataset "d" {
 		size    = 100
 		checked = true
 	}
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}` + fillD + `
 phase "closed" {
 	target  = target.t
 	dataset = dataset.d
@@ -124,11 +119,7 @@ func TestTraceOfObjectsOnAServer(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ops.json"), []byte(b.String()), 0o600))
 	r := begin(t, `plan "objects" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
+variable "endpoints" { type = list(string) }`+redisT+`
 dataset "d" {
 	keys { count = 1 }
 	values { size = 10 }

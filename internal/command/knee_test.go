@@ -13,11 +13,7 @@ import (
 
 const queuePlan = `
 plan "queue" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
+variable "endpoints" { type = list(string) }` + redisT + `
 dataset "d" {
 	keys { count = 10 }
 	values { size = 24 }
@@ -108,20 +104,11 @@ func TestKneeOfRedis(t *testing.T) {
 const stagesPlan = `
 plan "stages" {}
 variable "endpoints" { type = list(string) }
-variable "arrivals" {}
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
+variable "arrivals" {}` + redisT + `
 dataset "d" {
 	keys { count = 1000 }
 	values { size = 32 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}` + fillD + `
 phase "load" {
 	target  = target.t
 	dataset = dataset.d

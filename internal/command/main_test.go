@@ -456,3 +456,56 @@ func readSnapshots(t testing.TB, path string) []measure.Snapshot {
 	}
 	return list
 }
+
+// Blocks of several tests' plans, each with the line break before it.
+const (
+	anyEndpoints = `
+variable "endpoints" {
+	type    = list(string)
+	default = []
+}`
+	redisT = `
+target "t" {
+	driver    = "redis"
+	endpoints = var.endpoints
+}`
+	tenSmall = `
+dataset "d" {
+	keys { count = 10 }
+	values { size = 10 }
+}`
+	hundredD = `
+dataset "d" {
+	keys { count = 100 }
+	values { size = 100 }
+}`
+	hundredItems = `
+dataset "items" {
+	keys { count = 100 }
+	values { size = 100 }
+}`
+	fillD = `
+phase "fill" {
+	target  = target.t
+	dataset = dataset.d
+	populate {}
+}`
+	fillItems = `
+phase "fill" {
+	target  = target.t
+	dataset = dataset.items
+	populate {}
+}`
+	fillCache = `
+phase "fill" {
+	target  = target.cache
+	dataset = dataset.items
+	populate {}
+}`
+	fillDB = `
+phase "fill" {
+	target  = target.db
+	dataset = dataset.items
+	populate {}
+}`
+)

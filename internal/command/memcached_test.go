@@ -144,12 +144,7 @@ dataset "d" {
     size    = 100
     checked = true
   }
-}
-phase "fill" {
-  target  = target.t
-  dataset = dataset.d
-  populate {}
-}
+}` + fillD + `
 phase "mixed" {
   target  = target.t
   dataset = dataset.d

@@ -20,11 +20,7 @@ import (
 // smallPlan is a load for long enough that what is kept of each second shows.
 const smallPlan = `
 plan "small" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
+variable "endpoints" { type = list(string) }` + redisT + `
 dataset "d" {
 	keys { count = 1000 }
 	values { size = 100 }

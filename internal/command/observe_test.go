@@ -19,11 +19,7 @@ import (
 
 // observing observes a load of a target from all sides, one of which does not answer.
 const observing = `
-plan "observing" {}
-variable "endpoints" {
-	type    = list(string)
-	default = []
-}
+plan "observing" {}` + anyEndpoints + `
 variable "driver" { default = "redis" }
 variable "duration" { default = "4s" }
 target "cache" {
@@ -50,12 +46,7 @@ observe "nobody" {
 		url    = "http://127.0.0.1:1/metrics"
 		series = { up = "up" }
 	}
-}
-phase "fill" {
-	target  = target.cache
-	dataset = dataset.items
-	populate {}
-}
+}` + fillCache + `
 phase "read" {
 	target  = target.cache
 	dataset = dataset.items

@@ -28,11 +28,7 @@ target "c" {
 		w = 2
 		r = 1
 	}
-}
-dataset "d" {
-	keys { count = 100 }
-	values { size = 100 }
-}
+}`+hundredD+`
 observe "s" {
 	server {
 		target = target.c

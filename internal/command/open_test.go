@@ -20,11 +20,7 @@ import (
 
 // openPlan is an open load of gets, on built-in nodes unless there are others.
 const openPlan = `
-plan "open" {}
-variable "endpoints" {
-	type    = list(string)
-	default = []
-}
+plan "open" {}` + anyEndpoints + `
 variable "rate" { default = "1k/s" }
 variable "arrivals" { default = "constant" }
 variable "duration" { default = "5s" }
@@ -42,12 +38,7 @@ target "t" {
 dataset "items" {
 	keys { count = 1000 }
 	values { size = 100 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.items
-	populate {}
-}
+}` + fillItems + `
 phase "gets" {
 	target  = target.t
 	dataset = dataset.items

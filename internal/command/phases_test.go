@@ -17,11 +17,7 @@ import (
 
 // phasesPlan fills, uses and clears a key space; a variable says which.
 const phasesPlan = `
-plan "phases" {}
-variable "endpoints" {
-	type    = list(string)
-	default = []
-}
+plan "phases" {}` + anyEndpoints + `
 variable "do" { type = list(string) }
 variable "keys" { default = 500 }
 
@@ -224,20 +220,11 @@ func TestEvictedKeysMiss(t *testing.T) {
 
 const millions = `
 plan "millions" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
+variable "endpoints" { type = list(string) }` + redisT + `
 dataset "items" {
 	keys { count = 1000 }
 	values { size = 100 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.items
-	populate {}
-}
+}` + fillItems + `
 phase "gets" {
 	target  = target.t
 	dataset = dataset.items

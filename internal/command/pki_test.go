@@ -16,11 +16,7 @@ import (
 
 const briefly = `
 plan "briefly" {}
-target "t" { driver = "null" }
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
+target "t" { driver = "null" }` + tenSmall + `
 phase "p" {
 	target  = target.t
 	dataset = dataset.d

@@ -47,12 +47,7 @@ target "db" {
 dataset "items" {
 	keys { count = 2000 }
 	values { record = { title = "lorem(2)" } }
-}
-phase "fill" {
-	target  = target.db
-	dataset = dataset.items
-	populate {}
-}
+}` + fillDB + `
 phase "mix" {
 	target  = target.db
 	dataset = dataset.items

@@ -17,15 +17,7 @@ import (
 // replacedPlan has a load of known length before and after the one in which a worker is lost.
 const replacedPlan = `
 plan "replaced" { %s }
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
-dataset "d" {
-	keys { count = 100 }
-	values { size = 100 }
-}
+variable "endpoints" { type = list(string) }` + redisT + hundredD + `
 phase "puts" {
 	target  = target.t
 	dataset = dataset.d

@@ -53,12 +53,7 @@ dataset "own" {
 		scope = "session"
 	}
 	values { size = 20 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+}` + fillD + `
 phase "gets" {
 	target  = target.t
 	dataset = dataset.d

@@ -184,11 +184,7 @@ func TestSamplesOfThreeWorkers(t *testing.T) {
 func TestSamplesTravelWithTheirRun(t *testing.T) {
 	t.Parallel()
 	const plan = `plan "nothing" {}
-target "n" { driver = "null" }
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
+target "n" { driver = "null" }` + tenSmall + `
 phase "load" {
 	target  = target.n
 	dataset = dataset.d
@@ -255,11 +251,7 @@ phase "other" {
 func TestSamplesOfARunThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	const plan = `plan "cut" {}
-target "n" { driver = "null" }
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
+target "n" { driver = "null" }` + tenSmall + `
 phase "load" {
 	target  = target.n
 	dataset = dataset.d

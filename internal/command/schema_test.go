@@ -40,11 +40,7 @@ target "cached" {
     scope  = "shared"
     memory = "4KiB"
   }
-}
-dataset "items" {
-  keys { count = 100 }
-  values { size = 100 }
-}
+}` + hundredItems + `
 phase "fill" {
   target  = target.rows
   dataset = dataset.items
@@ -118,11 +114,7 @@ plan "search" {
 target "t" {
 	driver  = "null"
 	latency = "1ms"
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
+}` + tenSmall + `
 observe "directory" {
 	directory { path = "." }
 }

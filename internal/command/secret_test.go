@@ -18,11 +18,7 @@ import (
 )
 
 const secretPlan = `
-plan "secret" {}
-variable "endpoints" {
-	type    = list(string)
-	default = []
-}
+plan "secret" {}` + anyEndpoints + `
 target "t" {
 	driver    = "redis"
 	endpoints = var.endpoints
@@ -31,12 +27,7 @@ target "t" {
 dataset "items" {
 	keys { count = 100 }
 	values { size = 10 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.items
-	populate {}
-}
+}` + fillItems + `
 `
 
 // canary is a password that occurs nowhere else.

@@ -22,11 +22,7 @@ import (
 
 // closedPlan is a closed load of gets, on built-in nodes unless there are others.
 const closedPlan = `
-plan "closed" {}
-variable "endpoints" {
-	type    = list(string)
-	default = []
-}
+plan "closed" {}` + anyEndpoints + `
 variable "duration" { default = "10m" }
 variable "delay" { default = "0s" }
 variable "timeout" { default = "30s" }
@@ -39,16 +35,7 @@ target "t" {
 		nodes = 3
 		delay = var.delay
 	}
-}
-dataset "items" {
-	keys { count = 100 }
-	values { size = 100 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.items
-	populate {}
-}
+}` + hundredItems + fillItems + `
 phase "gets" {
 	target  = target.t
 	dataset = dataset.items

@@ -33,12 +33,7 @@ target "t" {
 dataset "items" {
 	keys { count = 500 }
 	values { size = 1000 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.items
-	populate {}
-}
+}` + fillItems + `
 phase "mixed" {
 	target  = target.t
 	dataset = dataset.items

@@ -42,20 +42,7 @@ func TestTraceIsDividedBetweenRemoteWorkers(t *testing.T) {
 
 // rerunPlan has sessions replay a trace without times: once, over and over for a while, and with a fixed number of lines per session.
 const rerunPlan = `plan "rerun" {}
-variable "endpoints" { type = list(string) }
-target "t" {
-	driver    = "redis"
-	endpoints = var.endpoints
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 10 }
-}
-phase "fill" {
-	target  = target.t
-	dataset = dataset.d
-	populate {}
-}
+variable "endpoints" { type = list(string) }` + redisT + tenSmall + fillD + `
 phase "once" {
 	target  = target.t
 	dataset = dataset.d

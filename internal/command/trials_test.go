@@ -26,11 +26,7 @@ target "t" {
 	driver    = "redis"
 	endpoints = var.endpoints
 	timeout   = "500ms"
-}
-dataset "d" {
-	keys { count = 100 }
-	values { size = 100 }
-}
+}` + hundredD + `
 phase "puts" {
 	target  = target.t
 	dataset = dataset.d
