@@ -8,10 +8,11 @@ import (
 
 // Thousands writes a whole number with thousands separators.
 func Thousands[T int | int64 | uint32 | uint64](n T) string {
-	return thousands(strconv.FormatInt(int64(n), 10))
+	return Grouped(strconv.FormatInt(int64(n), 10))
 }
 
-func thousands(digits string) string {
+// Grouped puts thousands separators into the digits of a whole number.
+func Grouped(digits string) string {
 	first := 0
 	if strings.HasPrefix(digits, "-") {
 		first = 1
@@ -25,7 +26,7 @@ func thousands(digits string) string {
 // Whole writes a rate as a whole number, or with three digits below 100.
 func Whole(f float64) string {
 	if f >= 100 {
-		return thousands(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
+		return Grouped(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
 	}
 	return Digits(f)
 }

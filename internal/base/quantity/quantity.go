@@ -61,5 +61,5 @@ func Number(f float64) string {
 	if f < 100 {
 		return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
 	}
-	return thousands(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
+	return Grouped(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
 }

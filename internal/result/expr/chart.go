@@ -1,7 +1,9 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -127,10 +129,7 @@ func rowType(t cty.Type) cty.Type {
 	attrs := map[string]cty.Type{}
 	for name, of := range t.AttributeTypes() {
 		if isSeries(name) && of.IsListType() && of.ElementType().IsObjectType() {
-			row := map[string]cty.Type{}
-			for field, kind := range of.ElementType().AttributeTypes() {
-				row[field] = kind
-			}
+			row := maps.Clone(of.ElementType().AttributeTypes())
 			if _, load := row["ok"]; load {
 				row["rate"] = cty.Number
 			}
@@ -284,13 +283,15 @@ func meanSeries(expr hclsyntax.Expression, v Variant, over plan.Over) (points []
 		}
 		all = append(all, some)
 	}
-	points = thinned(meanPoints(all))
-	switch {
-	case slices.ContainsFunc(points, func(p point) bool { return p.y != nil }):
+	return orWhy(thinned(meanPoints(all)), why, "the phase was too short: it has no such second")
+}
+
+// orWhy returns the points of a line or, if it has none, why: the reason of the first missing one, or otherwise that there was nothing to draw.
+func orWhy(points []point, why run.Cell, otherwise string) ([]point, run.Cell) {
+	if slices.ContainsFunc(points, func(p point) bool { return p.y != nil }) {
 		return points, run.Cell{}
-	case why.Reason == "":
-		why.Reason = "the phase was too short: it has no such second"
 	}
+	why.Reason = cmp.Or(why.Reason, otherwise)
 	return nil, why
 }
 

@@ -20,28 +20,19 @@ import (
 // condition that is not a bool, a number without its unit. Subjects have file and line, but no offset in the file, since an assert's text may differ from what
 // was read there.
 func Check(p *plan.Plan) hcl.Diagnostics {
-	t := resultType(p)
-	ctx := context(cty.UnknownVal(t))
+	ctx := context(cty.UnknownVal(resultType(p)))
 	var all hcl.Diagnostics
 	for _, a := range p.Asserts {
-		for _, d := range check(p, a, t, ctx) {
+		for _, d := range check(p, a, ctx) {
 			all = append(all, placeAt(fmt.Sprintf("assert %q", a.Name), a.File, a.Line, d))
 		}
 	}
 	return all
 }
 
-func check(p *plan.Plan, a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
+func check(p *plan.Plan, a *plan.Assert, ctx *hcl.EvalContext) hcl.Diagnostics {
 	expr, diags := parse(a)
-	if diags.HasErrors() {
-		return diags
-	}
-	for _, traversal := range expr.Variables() {
-		if d := checkPath(traversal, t); d != nil {
-			diags = append(diags, d)
-		}
-	}
-	if diags.HasErrors() {
+	if diags = checkPaths(expr, diags, ctx); diags.HasErrors() {
 		return diags
 	}
 	v, diags := expr.Value(ctx)
@@ -104,6 +95,23 @@ func context(result cty.Value) *hcl.EvalContext {
 		variables[name] = result.GetAttr(name)
 	}
 	return &hcl.EvalContext{Variables: variables, Functions: dialect.Functions()}
+}
+
+// checkPaths returns the errors of parsing an expression or, if there are none, those in its paths through what a context has.
+func checkPaths(expr hclsyntax.Expression, diags hcl.Diagnostics, ctx *hcl.EvalContext) hcl.Diagnostics {
+	if diags.HasErrors() {
+		return diags
+	}
+	types := map[string]cty.Type{}
+	for name, v := range ctx.Variables {
+		types[name] = v.Type()
+	}
+	for _, traversal := range expr.Variables() {
+		if d := checkPath(traversal, cty.Object(types)); d != nil {
+			diags = append(diags, d)
+		}
+	}
+	return diags
 }
 
 // checkPath follows a path through the result's type and returns an error about the first step that leads nowhere.

@@ -91,19 +91,7 @@ func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnost
 // checkValue checks the names in an expression, and that its kind of quantity fits a unit.
 func checkValue(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
 	expr, diags := parseColumn(c)
-	if diags.HasErrors() {
-		return cty.NilVal, nil, diags
-	}
-	types := map[string]cty.Type{}
-	for name, v := range ctx.Variables {
-		types[name] = v.Type()
-	}
-	for _, traversal := range expr.Variables() {
-		if d := checkPath(traversal, cty.Object(types)); d != nil {
-			diags = append(diags, d)
-		}
-	}
-	if diags.HasErrors() {
+	if diags = checkPaths(expr, diags, ctx); diags.HasErrors() {
 		return cty.NilVal, nil, diags
 	}
 	if of := kindOf(p, expr); u.kind != anything && of != anything && of != u.kind {
@@ -163,29 +151,18 @@ func kindObserved(p *plan.Plan, steps []string) (k kind, observed bool) {
 	if len(steps) < 6 || steps[2] != "observe" && (steps[2] != "probes" || len(steps) < 7) {
 		return anything, false
 	}
-	field, perSecond := steps[4], steps[5] == "rate"
-	if steps[2] == "probes" {
-		field, perSecond = steps[6], false
+	field, kinds := steps[4], map[string]kind{"bytes": sizes, "s": times, "us": micros} // by the field's unit
+	switch {
+	case steps[2] == "probes":
+		field = steps[6]
+	case steps[5] == "rate":
+		kinds = map[string]kind{"": rates, "s": shares}
 	}
-	o := p.Observe(steps[3])
-	if o == nil {
-		return anything, true
-	}
-	for _, f := range o.Fields {
-		switch {
-		case f.Name != field:
-		case perSecond && f.Unit == "":
-			return rates, true
-		case perSecond && f.Unit == "s":
-			return shares, true
-		case perSecond, f.Unit == "":
-			return anything, true
-		case f.Unit == "bytes":
-			return sizes, true
-		case f.Unit == "s":
-			return times, true
-		case f.Unit == "us":
-			return micros, true
+	if o := p.Observe(steps[3]); o != nil {
+		for _, f := range o.Fields {
+			if f.Name == field {
+				return kinds[f.Unit], true
+			}
 		}
 	}
 	return anything, true
@@ -198,9 +175,7 @@ func parseColumn(c plan.Column) (hclsyntax.Expression, hcl.Diagnostics) {
 // columnContext gives a column access to the phases of its variant, the columns before it, and those of the baseline and the variant's bound.
 func columnContext(phases cty.Value, row, baseline, bound map[string]cty.Value) *hcl.EvalContext {
 	variables := map[string]cty.Value{"phase": phases, "baseline": cty.ObjectVal(baseline), "bound": cty.ObjectVal(bound)}
-	for name, v := range row {
-		variables[name] = v
-	}
+	maps.Copy(variables, row)
 	return &hcl.EvalContext{Variables: variables, Functions: dialect.Functions()}
 }
 

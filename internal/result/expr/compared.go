@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -32,17 +33,10 @@ func compared(p *plan.Plan, expr hclsyntax.Expression, ctx *hcl.EvalContext) str
 	}
 	k := quantityOf(p, by)
 	a, b := amount(left, k), amount(right, k)
-	sign := " = "
-	switch {
-	case left < right:
-		sign = " < "
-	case left > right:
-		sign = " > "
-	}
 	if a == b && left != right {
 		a, b = exactly(left), exactly(right)
 	}
-	return a + sign + b
+	return a + [...]string{" < ", " = ", " > "}[1+cmp.Compare(left, right)] + b
 }
 
 // comparison returns the operation that makes a condition of its two sides, without the parentheses around it.

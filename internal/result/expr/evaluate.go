@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -74,9 +75,7 @@ func lifted(result []byte) ([]byte, error) {
 			}
 		case map[string]any:
 			quantiles, _ := v["quantiles"].(map[string]any)
-			for name, q := range quantiles {
-				v[name] = q
-			}
+			maps.Copy(v, quantiles)
 			for _, one := range v {
 				walk(one)
 			}

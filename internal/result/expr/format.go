@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/loadgen/loadgen/internal/base/quantity"
 )
 
 // unit is a unit that figures are shown in.
@@ -48,14 +50,14 @@ var units = [...]unit{
 	{"GB/s", 1e-9, "", speeds},
 }
 
-// unitNamed returns the unit with a name, and whether it exists.
+// unitNamed returns the unit with a name, and whether it exists. An unknown one converts nothing.
 func unitNamed(name string) (unit, bool) {
 	for _, u := range units {
 		if u.name == name {
 			return u, true
 		}
 	}
-	return unit{}, false
+	return unit{scale: 1}, false
 }
 
 // Format writes a quantity, given in base units, in one of the units of columns: with three digits, or all those before the point. It does
@@ -67,10 +69,8 @@ func Format(v float64, name string) string {
 
 // Shown converts a quantity from base units to one of the units of columns.
 func Shown(v float64, name string) float64 {
-	if u, ok := unitNamed(name); ok {
-		return v * u.scale
-	}
-	return v
+	u, _ := unitNamed(name)
+	return v * u.scale
 }
 
 // UnitText returns the readable form of a unit of columns, or of a server's figures.
@@ -94,29 +94,15 @@ func UnitOf(seconds float64) string {
 
 // digits writes three significant digits, or all before the point, in groups of three.
 func digits(f float64) string {
-	size := math.Abs(f)
-	decimals := 0
-	switch {
+	switch size := math.Abs(f); {
 	case f == 0:
 		return "0"
 	case size < 1e-3 || math.IsInf(f, 0):
 		return strconv.FormatFloat(f, 'g', 3, 64)
 	case size < 99.95:
-		decimals = 2 - int(math.Floor(math.Log10(size*1.0005)))
+		return strconv.FormatFloat(f, 'f', 2-int(math.Floor(math.Log10(size*1.0005))), 64)
 	}
-	text := strconv.FormatFloat(f, 'f', decimals, 64)
-	whole, rest, point := strings.Cut(text, ".")
-	first := 0
-	if f < 0 {
-		first = 1
-	}
-	for i := len(whole) - 3; i > first; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if point {
-		return whole + "." + rest
-	}
-	return whole
+	return quantity.Grouped(strconv.FormatFloat(f, 'f', 0, 64))
 }
 
 // shown is Format for a column of a plan, where small whole numbers without a unit are counts.

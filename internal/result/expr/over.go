@@ -68,7 +68,6 @@ func (g *group) points(l plan.Column) (points []point, why run.Cell) {
 	if diags.HasErrors() {
 		return nil, run.Cell{Reason: explain(diags)}
 	}
-	there := false
 	for _, p := range g.at {
 		var some []point
 		for _, r := range p.v.Runs {
@@ -82,15 +81,7 @@ func (g *group) points(l plan.Column) (points []point, why run.Cell) {
 			}
 			some = append(some, point{p.x, cell.Value})
 		}
-		mean := meanPoint(some).y
-		there = there || mean != nil
-		points = append(points, point{p.x, mean})
+		points = append(points, point{p.x, meanPoint(some).y})
 	}
-	switch {
-	case there:
-		return points, run.Cell{}
-	case why.Reason == "":
-		why.Reason = "no run of these variants counts"
-	}
-	return nil, why
+	return orWhy(points, why, "no run of these variants counts")
 }
