@@ -20,8 +20,9 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 	c := &comparer{x: x, runs: map[string][]*run.Run{}}
 	result := comparison.New(a, b)
 	for i, kept := range sides {
-		side := result.Sides[i]
+		side, ids := result.Sides[i], []string(nil)
 		for j, k := range kept {
+			ids = append(ids, k.ID)
 			if i == 1 && slices.ContainsFunc(a, func(other comparison.Kept) bool { return other.ID == k.ID }) {
 				return nil, fmt.Errorf("run %s is on both sides: compare it with another", k.ID)
 			}
@@ -33,7 +34,7 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 		}
 		n := len(c.runs[side.Name])
 		if n == 0 {
-			return nil, fmt.Errorf("no run of side %s counts: %s", side.Name, strings.Join(idsOf(kept), ", "))
+			return nil, fmt.Errorf("no run of side %s counts: %s", side.Name, strings.Join(ids, ", "))
 		}
 		x.Repeat = max(x.Repeat, n)
 		x.Variants = append(x.Variants, run.Variant{Name: side.Name})
@@ -91,11 +92,4 @@ func (c *comparer) coordinates(phase string) (all []string) {
 		}
 	}
 	return all
-}
-
-func idsOf(kept []comparison.Kept) (ids []string) {
-	for _, k := range kept {
-		ids = append(ids, k.ID)
-	}
-	return ids
 }

@@ -16,33 +16,25 @@ func (c *comparer) observed() (tables []run.Table) {
 		all = append(all, c.runs[v.Name]...)
 	}
 	var phases []string
+	names := map[string]map[string]bool{} // of observations, by phase
 	for _, r := range all {
 		for _, phase := range r.PhaseOrder {
-			if !slices.Contains(phases, phase) {
-				phases = append(phases, phase)
+			if names[phase] == nil {
+				phases, names[phase] = append(phases, phase), map[string]bool{}
+			}
+			for name := range r.Phase[phase].Observe {
+				names[phase][name] = true
 			}
 		}
 	}
 	for _, phase := range phases {
-		for _, name := range observations(all, phase) {
+		for _, name := range slices.Sorted(maps.Keys(names[phase])) {
 			if t := c.observedIn(all, phase, name); len(t.Columns) > 0 {
 				tables = append(tables, t)
 			}
 		}
 	}
 	return tables
-}
-
-func observations(all []*run.Run, phase string) []string {
-	names := map[string]bool{}
-	for _, r := range all {
-		if p := r.Phase[phase]; p != nil {
-			for name := range p.Observe {
-				names[name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }
 
 // observedIn makes the table of one observation of a phase: fields from top to bottom, variants side by side.

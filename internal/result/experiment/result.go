@@ -426,14 +426,10 @@ func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
 
 // doubtful returns the suffix of a finding whose figures are doubtful.
 func doubtful(f *run.Figure) string {
-	switch {
-	case f.Score == nil:
-	case f.Validity == run.Suspect:
-		return ", SUSPECT"
-	case f.Validity == run.Invalid:
-		return ", INVALID"
+	if f.Score == nil || f.Validity == run.Valid {
+		return ""
 	}
-	return ""
+	return ", " + strings.ToUpper(string(f.Validity))
 }
 
 // mostMDE is the largest difference, as a share, that is worth naming as one that would have been shown.
