@@ -1,10 +1,10 @@
-// Package reuse computes the hit ratio that caches of a given size would have on a plan's own draws. The caches make room for an entry by dropping
+// Package reuse computes the hit ratio that caches of a given size would have on a plan's own draws, and estimates it for all sizes. The caches make room for an entry by dropping
 // the least recently used one (a stack algorithm in the terms of Mattson et al., IBM Systems Journal 9(2), 1970). The package is pure. It models no
 // times: sessions take turns.
 package reuse
 
 import (
-	"hash/maphash"
+	"math/bits"
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/plan/op"
@@ -30,155 +30,127 @@ func (c *Caches) HitRatio(p *plan.Plan, ph *plan.Phase, repetition int, gets uin
 	if err != nil {
 		return 0, false, err
 	}
-	d := &draws{Caches: c, source: source, ops: make([]op.Op, max(1, source.Longest())), target: slices.Index(ph.Targets(), c.Target), seed: maphash.MakeSeed()}
-	for _, room := range c.Room {
-		d.caches = append(d.caches, newStack(room))
+	d := &draws{Caches: c, source: source, target: slices.Index(ph.Targets(), c.Target)}
+	for range c.Room {
+		d.caches = append(d.caches, newOrder())
 	}
-	streams := make([]workload.Stream, source.Streams())
-	for i := range streams {
-		streams[i] = source.Stream(i)
-	}
-	for d.gets < gets {
-		drawn := false
-		for i := range streams {
-			drawn = d.turn(&streams[i], i%source.Sessions(), gets) || drawn
-		}
-		if !drawn {
-			break
-		}
-	}
+	walk(source, func(session int, ops []op.Op) (more bool) {
+		d.turn(session, ops, gets)
+		return d.gets < gets
+	})
 	if d.gets == 0 {
 		return 0, false, nil
 	}
 	return float64(d.hits) / float64(d.gets), true, nil
 }
 
+// mostDrawn is the most gets and puts that a Curve counts of a plan.
+const mostDrawn = 10_000_000
+
+// Draw counts the draws of a phase's load on its first target, after the puts of earlier phases that populate the same dataset there. All items have
+// one size. It ends with the load, or after ten million gets and puts. Ops of any other kind are left out.
+func (c *Curve) Draw(p *plan.Plan, ph *plan.Phase, size int64) error {
+	steps := append(slices.Clone(p.Phases[:slices.Index(p.Phases, ph)]), ph)
+	for _, of := range steps {
+		kind := workload.Populate
+		if of == ph {
+			kind = workload.Load
+		} else if of.Populate == nil || of.Target != ph.Target || of.Dataset != ph.Dataset {
+			continue
+		}
+		source, err := workload.New(p, of, workload.Step{Kind: kind})
+		if err != nil {
+			return err
+		}
+		walk(source, func(_ int, ops []op.Op) (more bool) {
+			for i := range ops {
+				if o := &ops[i]; o.Target == 0 && len(o.Batch) == 0 {
+					c.Use(o.Verb, o.Key, size)
+				}
+				for _, item := range ops[i].Batch {
+					c.Use(ops[i].Verb, item.Key, size)
+				}
+			}
+			return c.Refs < mostDrawn
+		})
+	}
+	return nil
+}
+
+// walk draws a step's ops in turn from each of its streams: one op, or the ops of a scenario. It ends with the streams, or when it need not go on.
+func walk(source *workload.Source, each func(session int, ops []op.Op) (more bool)) {
+	ops, streams := make([]op.Op, max(1, source.Longest())), make([]workload.Stream, source.Streams())
+	for i := range streams {
+		streams[i] = source.Stream(i)
+	}
+	for drawn := true; drawn; {
+		drawn = false
+		for i := range streams {
+			n, ok := 1, false
+			if source.Scenarios() > 0 {
+				_, n, ok = streams[i].NextScenario(ops)
+			} else {
+				ok = streams[i].Next(&ops[0])
+			}
+			if drawn = drawn || ok; ok && !each(i%source.Sessions(), ops[:n]) {
+				return
+			}
+		}
+	}
+}
+
 // draws carries out a load's draws on caches.
 type draws struct {
 	*Caches
 	source *workload.Source
-	ops    []op.Op
 	target int // the target's number in the phase
-	caches []*stack
-	seed   maphash.Seed
+	caches []*order
 
 	gets, hits uint64
 }
 
-// turn carries out a stream's next op, or scenario. It returns false if the stream has ended.
-func (d *draws) turn(st *workload.Stream, session int, gets uint64) bool {
-	n, ok := 1, false
-	scenic := d.source.Scenarios() > 0
-	if scenic {
-		_, n, ok = st.NextScenario(d.ops)
-	} else {
-		ok = st.Next(&d.ops[0])
-	}
-	if !ok {
-		return false
-	}
-	cache := d.caches[d.Of[session]]
-	for i := range d.ops[:n] {
-		if o := &d.ops[i]; o.Target == d.target && d.gets < gets {
-			d.carryOut(cache, o)
+// turn carries out a session's next op, or scenario.
+func (d *draws) turn(session int, ops []op.Op, gets uint64) {
+	for i := range ops {
+		if o := &ops[i]; o.Target == d.target && d.gets < gets {
+			d.carryOut(d.Of[session], o)
 		}
 	}
-	if first := &d.ops[0]; scenic && d.Rollback > 0 && d.source.Falls(first.Stream, first.N, d.Rollback) {
-		d.rollBack(cache, d.ops[:n])
+	if first := &ops[0]; d.source.Scenarios() > 0 && d.Rollback > 0 && d.source.Falls(first.Stream, first.N, d.Rollback) {
+		d.rollBack(d.Of[session], ops)
 	}
-	return true
 }
 
-func (d *draws) carryOut(cache *stack, o *op.Op) {
-	key := d.hash(o.Key)
+func (d *draws) carryOut(cache int, o *op.Op) {
+	entries, key := d.caches[cache], hashOf(o.Key)
 	switch {
 	case o.Verb == driver.Get:
 		d.gets++
-		if cache.use(key) {
+		if entries.use(key, d.Room[cache]) {
 			d.hits++
 		}
 	case d.OnPut == plan.UpdateOnPut && o.Verb.Stores():
-		cache.use(key)
+		entries.use(key, d.Room[cache])
 	case d.OnPut != plan.KeepOnPut:
-		cache.drop(key)
+		entries.take(key)
 	}
 }
 
-func (d *draws) rollBack(cache *stack, ops []op.Op) {
+func (d *draws) rollBack(cache int, ops []op.Op) {
 	if !d.Shared {
-		cache.empty()
+		d.caches[cache] = newOrder()
 		return
 	}
 	for i := range ops {
 		if ops[i].Target == d.target {
-			cache.drop(d.hash(ops[i].Key))
+			d.caches[cache].take(hashOf(ops[i].Key))
 		}
 	}
 }
 
-// hash returns a hash that identifies a key. Among a hundred million keys, two have the same hash in one of about four thousand simulations.
-func (d *draws) hash(key []byte) uint64 { return maphash.Bytes(d.seed, key) }
-
-// stack holds a cache's keys in the order in which they were last used.
-type stack struct {
-	room int
-	at   map[uint64]int32 // places by key
-	all  []place          // all[0] is before the newest and after the oldest
-	free []int32
-}
-
-// place is a key's place in the order, between the keys that were used just after it and just before it.
-type place struct {
-	key          uint64
-	newer, older int32
-}
-
-func newStack(room int) *stack {
-	return &stack{room: room, at: map[uint64]int32{}, all: make([]place, 1)}
-}
-
-// use makes a key the newest, and reports whether the stack held it before.
-func (s *stack) use(key uint64) bool {
-	i, there := s.at[key]
-	switch {
-	case there:
-		s.unlink(i)
-	case s.room < 1:
-		return false
-	case len(s.at) >= s.room:
-		i = s.all[0].newer // the oldest
-		s.unlink(i)
-		delete(s.at, s.all[i].key)
-	case len(s.free) > 0:
-		i = s.free[len(s.free)-1]
-		s.free = s.free[:len(s.free)-1]
-	default:
-		i = int32(len(s.all))
-		s.all = append(s.all, place{})
-	}
-	first := s.all[0].older
-	s.all[i] = place{key: key, newer: 0, older: first}
-	s.all[first].newer, s.all[0].older = i, i
-	s.at[key] = i
-	return there
-}
-
-// drop removes a key.
-func (s *stack) drop(key uint64) {
-	if i, there := s.at[key]; there {
-		s.unlink(i)
-		delete(s.at, key)
-		s.free = append(s.free, i)
-	}
-}
-
-func (s *stack) empty() {
-	clear(s.at)
-	s.all, s.free = s.all[:1], s.free[:0]
-	s.all[0] = place{}
-}
-
-func (s *stack) unlink(i int32) {
-	e := s.all[i]
-	s.all[e.newer].older, s.all[e.older].newer = e.older, e.newer
+// hashOf returns a hash that identifies a key: among a hundred million keys, two have the same hash in one of about four thousand cases. KeyHash spreads
+// keys that count up too evenly for a sample.
+func hashOf(key []byte) uint64 {
+	hi, lo := bits.Mul64(driver.KeyHash(key)^0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
+	return hi ^ lo
 }

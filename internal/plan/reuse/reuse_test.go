@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStack compares a stack with a list of keys, the oldest first, on random uses and drops.
-func TestStack(t *testing.T) {
+// TestOrder compares an order with a list of keys, the oldest first, on random uses and drops.
+func TestOrder(t *testing.T) {
 	for room := range 6 {
 		random := rand.New(rand.NewPCG(uint64(room), 1))
-		s, list := newStack(room), []uint64{}
+		o, list := newOrder(), []uint64{}
 		for range 3000 {
 			key := random.Uint64N(8)
 			at := slices.Index(list, key)
@@ -21,16 +21,16 @@ func TestStack(t *testing.T) {
 			}
 			switch random.IntN(40) {
 			case 0:
-				s.empty()
+				o = newOrder()
 				list = list[:0]
 			case 1, 2:
-				s.drop(key)
+				o.take(key)
 			default:
-				require.Equal(t, at >= 0, s.use(key))
+				require.Equal(t, at >= 0, o.use(key, room))
 				list = append(list, key)
 				list = list[max(0, len(list)-room):]
 			}
-			require.Len(t, s.at, len(list))
+			require.Len(t, o.at, len(list))
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 	default:
 		lines = append(lines, [2]string{"", p.fields.Beside + " did not grow with the items: there was room already"})
 	}
-	fixed := size(max(p.Fixed, 0))
+	fixed := Size(max(p.Fixed, 0))
 	if keys := p.fields.keys; keys != nil {
 		fixed += ", and the table of keys: " + keys.says + " bytes an item, by where its doubling stands"
 	}
@@ -83,14 +83,14 @@ func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 	if f.Takes != nil {
 		says := with(*f.Takes, *f.Half)
 		if table := p.table(float64(items)); table > 0 {
-			says += ", of which the table of keys has " + size(table)
+			says += ", of which the table of keys has " + Size(table)
 		}
 		lines = append(lines, [2]string{quantity.Count(uint64(items), "item"), says})
 	}
 	if f.Fit != nil {
-		label := "in " + size(f.Memory)
+		label := "in " + Size(f.Memory)
 		if memory == 0 {
-			label = "in its " + size(f.Memory)
+			label = "in its " + Size(f.Memory)
 		}
 		says := fmt.Sprintf("%s, %s to %s", quantity.Count(uint64(*f.Fit), "item"), quantity.Thousands(uint64(*f.FitLeast)), quantity.Thousands(uint64(*f.FitMost)))
 		if p.fields.Less != "" {
@@ -114,10 +114,10 @@ func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 func with(v, half float64) string {
 	v = max(v, 0)
 	half += math.Abs(v - math.Round(v/place(v))*place(v))
-	return size(v) + " ± " + size(math.Ceil(half/place(half)-1e-9)*place(half))
+	return Size(v) + " ± " + Size(math.Ceil(half/place(half)-1e-9)*place(half))
 }
 
-// place returns the value of the last digit that size shows.
+// place returns the value of the last digit that Size shows.
 func place(v float64) float64 {
 	unit := 1.0
 	for v >= 1024*unit {
@@ -132,8 +132,8 @@ func place(v float64) float64 {
 	return unit
 }
 
-// size writes bytes in the largest binary unit that fits.
-func size(v float64) string {
+// Size writes bytes in the largest binary unit that fits.
+func Size(v float64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	i := 0
 	for v >= 1024 && i < len(units)-1 {
