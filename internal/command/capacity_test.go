@@ -157,11 +157,11 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 	small := servertest.Redis(t, "--maxmemory", "3mb")
 	locked := servertest.Redis(t, "--requirepass", "well-kept")
 	silent, full := mute(t, false), mute(t, true)
-	other := serve(t, func(conn net.Conn) {
+	other := servertest.Serve(t, nil, func(conn net.Conn) {
 		_, _ = conn.Read(make([]byte, 100))
 		_, _ = io.WriteString(conn, "ERROR\r\n")
 	})
-	empty := serve(t, func(conn net.Conn) { // as Infinispan
+	empty := servertest.Serve(t, nil, func(conn net.Conn) { // as Infinispan
 		for reply := "+PONG\r\n"; ; reply = strings.Repeat("$15\r\nused_memory:0\r\n\r\n", 2) {
 			if _, err := conn.Read(make([]byte, 100)); err != nil {
 				return

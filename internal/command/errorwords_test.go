@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // serveRESP starts a server that answers PING and leaves the other commands to answer. It ends with the test.
 func serveRESP(t *testing.T, answer func(words []string) string) string {
 	t.Helper()
-	return serve(t, func(conn net.Conn) {
+	return servertest.Serve(t, nil, func(conn net.Conn) {
 		for in := bufio.NewReader(conn); ; {
 			var count, size int
 			if _, err := fmt.Fscanf(in, "*%d\r\n", &count); err != nil {

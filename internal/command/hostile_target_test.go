@@ -2,12 +2,10 @@ package command_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -28,37 +27,8 @@ type hostileServer struct {
 func serveHostile(t *testing.T, answer func(conn net.Conn, addr string)) string {
 	t.Helper()
 	s := &hostileServer{answer: answer}
-	s.addr = serve(t, s.talk)
+	s.addr = servertest.Serve(t, nil, s.talk)
 	return s.addr
-}
-
-// serve starts a server on the loopback that ends with the test, and returns its address. Each connection is closed when talk returns.
-func serve(t *testing.T, talk func(conn net.Conn)) string {
-	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := lis.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-				defer stop()
-				defer conn.Close()
-				talk(conn)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, lis.Close())
-		all.Wait()
-	})
-	return lis.Addr().String()
 }
 
 // talk answers lines until the client has gone.
@@ -200,7 +170,7 @@ phase "gets" {
 // TestRepliesOutOfOrderAreNamed: an adapter that answers the second of two requests first is found by the keys that its values carry.
 func TestRepliesOutOfOrderAreNamed(t *testing.T) {
 	t.Parallel()
-	addr := serve(t, func(conn net.Conn) {
+	addr := servertest.Serve(t, nil, func(conn net.Conn) {
 		held := ""
 		for in := bufio.NewReader(conn); ; {
 			line, err := in.ReadString('\n')

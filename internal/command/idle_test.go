@@ -94,7 +94,7 @@ func TestIdleConnectionsThatTheServerLeaves(t *testing.T) {
 	} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
-			addr := serve(t, func(conn net.Conn) {
+			addr := servertest.Serve(t, nil, func(conn net.Conn) {
 				talk(farewell{tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}})})
 			})
 			r := begin(t, idlePlan(`driver = "`+driver+`"

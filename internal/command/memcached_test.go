@@ -229,30 +229,13 @@ func TestMemcachedIsTooOld(t *testing.T) {
 // oldMemcached serves what memcached 1.4 answers: a version, and ERROR to everything else.
 func oldMemcached(t *testing.T) (addr string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ended := make(chan struct{})
-	go func() { // ends with the listener
-		defer close(ended)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
+	return servertest.Serve(t, nil, func(conn net.Conn) {
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			reply := "ERROR\r\n"
+			if lines.Text() == "version" {
+				reply = "VERSION 1.4.39\r\n"
 			}
-			lines := bufio.NewScanner(conn)
-			for lines.Scan() {
-				reply := "ERROR\r\n"
-				if lines.Text() == "version" {
-					reply = "VERSION 1.4.39\r\n"
-				}
-				_, _ = io.WriteString(conn, reply) // the client may have gone
-			}
-			_ = conn.Close()
+			_, _ = io.WriteString(conn, reply) // the client may have gone
 		}
-	}()
-	t.Cleanup(func() {
-		_ = listener.Close()
-		<-ended
 	})
-	return listener.Addr().String()
 }

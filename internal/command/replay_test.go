@@ -212,37 +212,24 @@ func TestAnonymizedTraceHasNoNames(t *testing.T) {
 
 // flipped is a proxy before a server, which answers wrong where a reply has a word.
 func flipped(t *testing.T, server, word string) (addr string) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
-		for {
-			client, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer client.Close()
-				to, err := net.Dial("tcp", server)
-				if err != nil {
-					return
-				}
-				defer to.Close()
-				go func() {
-					_, _ = io.Copy(to, client) // until either side ends
-					_ = to.Close()
-				}()
-				in := bufio.NewReader(to)
-				for err == nil {
-					var line string
-					if line, err = in.ReadString('\n'); err == nil {
-						_, err = io.WriteString(client, strings.ReplaceAll(line, word, strings.ToUpper(word)))
-					}
-				}
-			}()
+	return servertest.Serve(t, nil, func(client net.Conn) {
+		to, err := net.Dial("tcp", server)
+		if err != nil {
+			return
 		}
-	}()
-	return ln.Addr().String()
+		defer to.Close()
+		go func() {
+			_, _ = io.Copy(to, client) // until either side ends
+			_ = to.Close()
+		}()
+		in := bufio.NewReader(to)
+		for err == nil {
+			var line string
+			if line, err = in.ReadString('\n'); err == nil {
+				_, err = io.WriteString(client, strings.ReplaceAll(line, word, strings.ToUpper(word)))
+			}
+		}
+	})
 }
 
 // TestDiffFindsWhatDiffers: ten wrong answers of 20,000 are found, each once, and one on the same key follows; what may differ is not judged.

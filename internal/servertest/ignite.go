@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // Ignite stands for a node of Apache Ignite 2.17.0 behind its client connector: it answers byte for byte what a real one was recorded to answer, and
@@ -33,29 +31,10 @@ type Ignite struct {
 // StartIgnite starts one, which ends with the test.
 func StartIgnite(t testing.TB) *Ignite {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &Ignite{Addr: l.Addr().String(), caches: map[uint32]*igniteCache{}, counts: map[string]int{}, open: map[net.Conn]bool{}}
+	s := &Ignite{caches: map[uint32]*igniteCache{}, counts: map[string]int{}, open: map[net.Conn]bool{}}
 	s.create("items")
 	s.create("redis-ignite-internal-cache-0")
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.open[conn] = true
-			s.mu.Unlock()
-			all.Go(func() { s.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		require.NoError(t, l.Close())
-		s.Drop()
-		all.Wait()
-	})
+	s.Addr = Serve(t, nil, s.serve)
 	return s
 }
 
@@ -100,8 +79,10 @@ func (s *Ignite) create(name string) {
 }
 
 func (s *Ignite) serve(conn net.Conn) {
+	s.mu.Lock()
+	s.open[conn] = true
+	s.mu.Unlock()
 	defer func() {
-		_ = conn.Close()
 		s.mu.Lock()
 		delete(s.open, conn)
 		s.mu.Unlock()

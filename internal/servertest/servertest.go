@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -237,6 +238,38 @@ func answer(addr, ask string, secure *tls.Config) string {
 	text := make([]byte, 16<<10)
 	n, _ := conn.Read(text) // a broken connection yields nothing
 	return string(text[:n])
+}
+
+// Serve has handle serve each connection to a listener, if it is nil to one on a free loopback port, until the test ends, and returns the address. A
+// connection is closed once handle returns, or at the end of the test.
+func Serve(t testing.TB, listener net.Listener, handle func(net.Conn)) (addr string) {
+	t.Helper()
+	if listener == nil {
+		var err error
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer conn.Close()
+				defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+				handle(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close())
+		end()
+		all.Wait()
+	})
+	return listener.Addr().String()
 }
 
 // Pid returns the server's process id, for tests that stop and continue it.

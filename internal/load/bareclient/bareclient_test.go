@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/load/bareclient"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/cachenode"
 	"github.com/loadgen/loadgen/internal/target/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
@@ -115,16 +116,7 @@ func TestServerThatSaysOtherThings(t *testing.T) {
 		{strings.Repeat("+OK\r\n", 5), "a reply is longer than the first one, of 5 bytes"},
 		{"", "the server has closed the connection"},
 	} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
+		addr := servertest.Serve(t, nil, func(conn net.Conn) {
 			b := make([]byte, 4096)
 			for _, reply := range []string{"+PONG\r\n", "+OK\r\n", tt.then} {
 				if _, err := conn.Read(b); err != nil {
@@ -134,13 +126,11 @@ func TestServerThatSaysOtherThings(t *testing.T) {
 					return
 				}
 			}
-		}()
-		cfg := config(t, redis.Driver{}, listener.Addr().String(), driver.Put)
+		})
+		cfg := config(t, redis.Driver{}, addr, driver.Put)
 		cfg.Sessions = 1
-		_, err = bareclient.Run(t.Context(), cfg)
+		_, err := bareclient.Run(t.Context(), cfg)
 		require.ErrorContains(t, err, tt.err)
-		require.NoError(t, listener.Close())
-		<-done
 	}
 }
 

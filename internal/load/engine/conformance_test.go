@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -125,26 +124,13 @@ func ticketsAt(t testing.TB, shows *servertest.Certificate) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	if addr = listener.Addr().String(); shows != nil {
+	if shows != nil {
 		pair, err := tls.LoadX509KeyPair(shows.Cert, shows.Key)
 		require.NoError(t, err)
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}})
 	}
-	s, all := new(ticket.Server), sync.WaitGroup{}
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { _ = s.Serve(conn) }) // tests end connections as they like
-		}
-	})
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		all.Wait()
-	})
-	return addr
+	s := new(ticket.Server)
+	return servertest.Serve(t, listener, func(conn net.Conn) { _ = s.Serve(conn) }) // tests end connections as they like
 }
 
 // nginxAt starts an nginx, over TLS where it is given a certificate to show.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,26 +95,12 @@ func serveLines(t *testing.T, network, addr string, secure *tls.Config, hangUp i
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
-	s := &lineServer{addr: listener.Addr().String(), hangUp: hangUp}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { s.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		all.Wait()
-	})
+	s := &lineServer{hangUp: hangUp}
+	s.addr = servertest.Serve(t, listener, s.serve)
 	return s
 }
 
 func (s *lineServer) serve(conn net.Conn) {
-	defer conn.Close()
 	in, n := bufio.NewReader(conn), int64(0)
 	for {
 		line, err := in.ReadString('\n')

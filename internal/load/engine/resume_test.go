@@ -7,13 +7,13 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -55,26 +55,7 @@ func (c *watchedCodec) Resume(b []byte, p *driver.Progress) (bool, error) {
 // serveLong answers each LRANGE with the same array, in pieces: each piece is sent once the one before has been read, as over a slow link.
 func serveLong(t *testing.T, reply string, seen *looks) (addr string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer conn.Close()
-				answerLong(conn, reply, seen)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		all.Wait()
-	})
-	return listener.Addr().String()
+	return servertest.Serve(t, nil, func(conn net.Conn) { answerLong(conn, reply, seen) })
 }
 
 // answerLong reads commands until the connection ends.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,23 +32,10 @@ type ticketServer struct {
 
 func serveTickets(t *testing.T, answer func(n int, reply []byte) []byte) *ticketServer {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &ticketServer{Server: ticket.Server{Answer: answer}, addr: listener.Addr().String()}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			s.took.Add(1)
-			all.Go(func() { _ = s.Serve(conn) }) // the load ends connections
-		}
-	})
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		all.Wait()
+	s := &ticketServer{Server: ticket.Server{Answer: answer}}
+	s.addr = servertest.Serve(t, nil, func(conn net.Conn) {
+		s.took.Add(1)
+		_ = s.Serve(conn) // the load ends connections
 	})
 	return s
 }

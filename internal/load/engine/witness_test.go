@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,22 +38,10 @@ func identified(t *testing.T, d driver.Driver, addr string, secure *plan.TLS) (m
 // saying is a server that says a few words once a client has said something, and hangs up.
 func saying(t *testing.T, words string) (addr string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Read(make([]byte, 1024))
-			_, _ = io.WriteString(conn, words)
-			_ = conn.Close()
-		}
+	return servertest.Serve(t, nil, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 1024))
+		_, _ = io.WriteString(conn, words)
 	})
-	t.Cleanup(func() { _ = listener.Close(); ended.Wait() })
-	return listener.Addr().String()
 }
 
 // A server that cannot serve the load is reported before the load, with what to do.

@@ -29,31 +29,6 @@ func TestBrokenPlainConnectionIsNoMatterOfTLS(t *testing.T) {
 	}
 }
 
-// serving answers each connection on its own goroutine, until the end of the test.
-func serving(t *testing.T, listener net.Listener, answer func(conn net.Conn)) string {
-	var all []net.Conn
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all = append(all, conn)
-			go answer(conn) // ends with its connection
-		}
-	}()
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		<-ended
-		for _, conn := range all {
-			_ = conn.Close()
-		}
-	})
-	return listener.Addr().String()
-}
-
 func tcp(t *testing.T) net.Listener {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -76,20 +51,20 @@ func TestConnections(t *testing.T) {
 		require.NoError(t, err)
 		cfg := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: roots}
 		change(cfg)
-		return serving(t, tls.NewListener(tcp(t), cfg), echo)
+		return servertest.Serve(t, tls.NewListener(tcp(t), cfg), echo)
 	}
 	as := func(*tls.Config) {}
 	secure, expired := over(server, as), over(old, as)
 	strict := over(server, func(cfg *tls.Config) {
 		cfg.ClientAuth, cfg.MaxVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS12
 	})
-	plain := serving(t, tcp(t), echo)
-	words := serving(t, tcp(t), func(conn net.Conn) { _, _ = io.WriteString(conn, "-ERR unknown command\r\n") })
-	closing := serving(t, tcp(t), func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)); _ = conn.Close() })
+	plain := servertest.Serve(t, tcp(t), echo)
+	words := servertest.Serve(t, tcp(t), func(conn net.Conn) { _, _ = io.WriteString(conn, "-ERR unknown command\r\n") })
+	closing := servertest.Serve(t, tcp(t), func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)); _ = conn.Close() })
 	socket := filepath.Join(t.TempDir(), "s")
 	local, err := net.Listen("unix", socket)
 	require.NoError(t, err)
-	serving(t, local, echo)
+	servertest.Serve(t, local, echo)
 	silent := tcp(t)
 	free := silent.Addr().String()
 	require.NoError(t, silent.Close())
@@ -245,7 +220,7 @@ func TestWhatAnswersInstead(t *testing.T) {
 
 // A meter counts the bytes of its client's connections, and what the kernel has counted on them, whether they are open, closed or cut.
 func TestMeter(t *testing.T) {
-	at := serving(t, tcp(t), func(conn net.Conn) {
+	at := servertest.Serve(t, tcp(t), func(conn net.Conn) {
 		_, _ = io.CopyN(conn, conn, 5)
 		_ = conn.Close()
 	})

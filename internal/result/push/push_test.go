@@ -116,31 +116,21 @@ func TestEndlessAnswers(t *testing.T) {
 		{"HTTP/1.1 200 OK\r\n", "X-Long: " + strings.Repeat("x", 1000) + "\r\n", "server response headers exceeded 65536 bytes"},
 		{"HTTP/1.1 400 Bad Request\r\n\r\nno", strings.Repeat(" never", 1000), "400 Bad Request: no never"},
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
 		wrote := make(chan int, 100)
-		go func() { // ends with the listener
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				_, _ = conn.Read(make([]byte, 4096)) // of the request
-				all, err := io.WriteString(conn, c.begins)
-				for n := 0; err == nil; all += n {
-					n, err = io.WriteString(conn, c.goesOn)
-				}
-				wrote <- all
-				_ = conn.Close() // the pusher has ended it
+		addr := servertest.Serve(t, nil, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 4096)) // of the request
+			all, err := io.WriteString(conn, c.begins)
+			for n := 0; err == nil; all += n {
+				n, err = io.WriteString(conn, c.goesOn)
 			}
-		}()
-		to, err := push.NewReceiver("http://" + l.Addr().String() + "/api/v1/write")
+			wrote <- all // the pusher has ended it
+		})
+		to, err := push.NewReceiver("http://" + addr + "/api/v1/write")
 		require.NoError(t, err)
 		var said notes
 		p := push.Start(to, counting(), said.add)
 		said.await(t, c.words)
 		require.Less(t, <-wrote, 32<<20, "what sockets hold")
-		require.NoError(t, l.Close())
 		p.Close(t.Context())
 	}
 }

@@ -176,22 +176,10 @@ func (p *planted) answer(args []string) string {
 
 // listen serves an adapter until the test ends.
 func (p *planted) listen(t *testing.T) func(context.Context) (net.Conn, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	p.kept = map[string][]byte{}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { p.serve(conn) })
-		}
-	})
-	t.Cleanup(func() { _ = listener.Close(); all.Wait() })
+	addr := servertest.Serve(t, nil, p.serve)
 	return func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	}
 }
 

@@ -215,36 +215,21 @@ func TestMemcached(t *testing.T) {
 
 // saying is a server that answers a ping, and everything else with the same words; without words, it hangs up.
 func saying(t *testing.T, words string) (addr string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
+	return servertest.Serve(t, nil, func(conn net.Conn) {
+		for b := make([]byte, 1000); ; {
+			n, err := conn.Read(b)
+			if err != nil || words == "" {
 				return
 			}
-			go func() { // ends with its connection, which the probe closes
-				defer conn.Close()
-				for b := make([]byte, 1000); ; {
-					n, err := conn.Read(b)
-					if err != nil || words == "" {
-						return
-					}
-					answer := words
-					if strings.Contains(string(b[:n]), "PING") {
-						answer = "+PONG\r\n"
-					}
-					if _, err := io.WriteString(conn, answer); err != nil {
-						return
-					}
-				}
-			}()
+			answer := words
+			if strings.Contains(string(b[:n]), "PING") {
+				answer = "+PONG\r\n"
+			}
+			if _, err := io.WriteString(conn, answer); err != nil {
+				return
+			}
 		}
-	}()
-	t.Cleanup(func() { _ = l.Close(); <-ended })
-	return l.Addr().String()
+	})
 }
 
 // The figures of a target's servers are combined as the plan says, each server once, however many names lead to it.

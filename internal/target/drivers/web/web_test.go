@@ -201,27 +201,17 @@ func TestHostileServers(t *testing.T) {
 		"bytes behind an empty answer": "HTTP/1.1 204 No Content\r\n\r\nmore",
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			defer listener.Close()
-			var served sync.WaitGroup
-			served.Go(func() {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				defer conn.Close()
+			addr := servertest.Serve(t, nil, func(conn net.Conn) {
 				if _, err := conn.Read(make([]byte, 1000)); err == nil {
 					_, _ = io.WriteString(conn, says) // the client hangs up in the middle
 				}
 			})
-			s := open(t, listener.Addr().String(), &Config{MaxBody: 1000})
+			s := open(t, addr, &Config{MaxBody: 1000})
 			reply, err := do(t, s, &driver.Request{Verb: driver.Get, Key: []byte("k")})
 			if err == nil {
 				require.Equal(t, driver.Error, reply.Outcome)
 			}
 			require.NoError(t, s.Close())
-			served.Wait()
 		})
 	}
 }
@@ -248,21 +238,12 @@ func TestInterimResponses(t *testing.T) {
 
 // TestABodyThatIsRefusedUnread has the server's status, whether or not it ends the connection while the body is being sent.
 func TestABodyThatIsRefusedUnread(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	go func() { // ends with the listener
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Read(make([]byte, 100))
-			_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\n\r\nno")
-			_ = conn.Close() // resets the connection: there are bytes that were not read
-		}
-	}()
-	s := open(t, l.Addr().String(), Driver{}.NewConfig().(*Config))
+	addr := servertest.Serve(t, nil, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 100))
+		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\n\r\nno")
+		_ = conn.Close() // resets the connection: there are bytes that were not read
+	})
+	s := open(t, addr, Driver{}.NewConfig().(*Config))
 	for _, size := range []int{1 << 10, 16 << 20} {
 		reply, err := do(t, s, &driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: size}})
 		require.NoError(t, err)
