@@ -90,13 +90,21 @@ func TestMemoAsksOnce(t *testing.T) {
 	require.Equal(t, 2*keys+6, asked, "keys beyond those it was told of are asked for each time")
 }
 
-// A program that Remembers keeps so many keys, at one endpoint each; without a call it keeps none.
+// A program that Remembers keeps so many keys, at one endpoint each, and asks the same endpoints as before; without a call it keeps none.
 func TestPlainRemembersWhatItIsTold(t *testing.T) {
-	p := NewPlain(NewRing(endpoints(4)), false)
+	ring := NewRing(endpoints(4))
+	p, several := NewPlain(ring, false), NewNWR(NWR{N: 3, W: 1, R: 1, Keys: 7}, ring)
 	require.Empty(t, p.place.known)
 	p.Remember(7)
 	require.Len(t, p.place.known, 7)
-	require.Len(t, NewNWR(NWR{N: 3, W: 1, R: 1, Keys: 7}, NewRing(endpoints(4))).place.known, 21)
+	require.Len(t, several.place.known, 21)
+	order := make([]int, 3)
+	for i := range uint64(14) {
+		o := &Op{Index: i % 7, Key: fmt.Appendf(nil, "key:%012d", i%7)}
+		require.Equal(t, ring.Home(o.Key), p.Home(o))
+		several.Place(order, o)
+		require.Equal(t, ring.Place(nil, o.Key, 3), order)
+	}
 }
 
 // A look-up on the ring begins at its bucket, at most a few points before the one it wants.

@@ -67,20 +67,6 @@ func TestZipfDrawsAreWithinNoiseOfTheDistribution(t *testing.T) {
 	}
 }
 
-// The frequencies of the most popular keys, which take most of the load, are within 0.6 % of the exact ones.
-func TestZipfTopRanks(t *testing.T) {
-	const draws = 10_000_000
-	random := rand.NewPCG(3, 4)
-	z := newZipf(0.99, 100)
-	var counts [100]float64
-	for range draws {
-		counts[z.rank(random)-1]++
-	}
-	for i, p := range probabilities(0.99, 100)[:5] {
-		require.InEpsilon(t, p, counts[i]/draws, 0.006, "rank %d", i+1)
-	}
-}
-
 // requireChiSquared compares counts with probabilities; neighbours are pooled until 50 are expected. The limit is five standard
 // deviations of the statistic.
 func requireChiSquared(t require.TestingT, counts, p []float64, what string) {
