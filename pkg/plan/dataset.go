@@ -74,9 +74,8 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 
 // made reads the number and format of generated keys.
 func (b *block) made(k *Keys) {
-	if b.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
-		dialect.Integer(b.Block, "count", &k.Count)
-	}
+	b.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`)
+	dialect.Integer(b.Block, "count", &k.Count)
 	b.Text("format", &k.Format)
 	b.withoutFile("keys", "form", "field")
 }

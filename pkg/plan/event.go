@@ -51,12 +51,10 @@ func (b *block) events(ph *Phase) {
 	for _, in := range b.labelled("event", true) {
 		ev := Event{Name: in.label, Target: ph.Target}
 		in.Expect([]string{"at", "do", "target", "node", "for", "delay", "drop", "hook"}, nil)
-		if in.Require("at", `Write at = "5s": how long after the start of the load.`) {
-			in.Duration("at", &ev.At)
-		}
-		if in.Require("do", `Write do = "flush", or what else is to happen.`) {
-			in.Text("do", &ev.Do)
-		}
+		in.Require("at", `Write at = "5s": how long after the start of the load.`)
+		in.Duration("at", &ev.At)
+		in.Require("do", `Write do = "flush", or what else is to happen.`)
+		in.Text("do", &ev.Do)
 		if in.Has("target") {
 			ev.Target = in.Reference("target", "target")
 		}

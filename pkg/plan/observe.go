@@ -158,15 +158,13 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 		}
 	case ObserveDirectory:
 		b.Expect([]string{"path"}, nil)
-		if b.Require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`) {
-			b.Text("path", &o.Path)
-		}
+		b.Require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`)
+		b.Text("path", &o.Path)
 		o.Fields, o.Every, o.Timeout = o.UsualFields(), 0, 5*time.Second
 	case ObservePrometheus:
 		b.Expect([]string{"url", "series"}, nil)
-		if b.Require("url", `Write url = "http://127.0.0.1:9100/metrics".`) {
-			b.Text("url", &o.URL)
-		}
+		b.Require("url", `Write url = "http://127.0.0.1:9100/metrics".`)
+		b.Text("url", &o.URL)
 		b.series(o)
 	case ObserveHook:
 		b.Expect([]string{"run", "fields"}, nil)

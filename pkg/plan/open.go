@@ -77,12 +77,10 @@ func (b *block) open() *Open {
 
 // level reads a rate, its duration and the ramp to it.
 func (b *block) level(rate *float64, duration, ramp *time.Duration) {
-	if b.Require("rate", `Write rate = "10k/s", or how much is to arrive.`) {
-		b.Rate("rate", rate)
-	}
-	if b.Require("duration", `Write duration = "30s", or how long.`) {
-		b.Duration("duration", duration)
-	}
+	b.Require("rate", `Write rate = "10k/s", or how much is to arrive.`)
+	b.Rate("rate", rate)
+	b.Require("duration", `Write duration = "30s", or how long.`)
+	b.Duration("duration", duration)
 	b.Duration("ramp", ramp)
 }
 

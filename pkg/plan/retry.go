@@ -32,9 +32,8 @@ func (o *Op) Repeats() bool { return o.Repeat != nil && *o.Repeat || o.Reads }
 func (b *block) retry() *Retry {
 	r := &Retry{On: slices.Clone(retried)}
 	b.Expect([]string{"attempts", "backoff", "jitter", "on"}, nil)
-	if b.Require("attempts", "Write attempts = 3, or another number of tries, the first one included.") {
-		dialect.Integer(b.Block, "attempts", &r.Attempts)
-	}
+	b.Require("attempts", "Write attempts = 3, or another number of tries, the first one included.")
+	dialect.Integer(b.Block, "attempts", &r.Attempts)
 	b.Duration("backoff", &r.Backoff)
 	b.Share("jitter", &r.Jitter)
 	b.Texts("on", &r.On)

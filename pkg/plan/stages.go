@@ -117,12 +117,10 @@ func (b *block) users() *Closed {
 	for _, inner := range b.each("stage") {
 		inner.Expect([]string{"sessions", "duration", "ramp"}, nil)
 		var s Users
-		if inner.Require("sessions", "Write sessions = 100, or how many there are after the ramp.") {
-			dialect.Integer(inner.Block, "sessions", &s.Sessions)
-		}
-		if inner.Require("duration", `Write duration = "30s", or how long.`) {
-			inner.Duration("duration", &s.Duration)
-		}
+		inner.Require("sessions", "Write sessions = 100, or how many there are after the ramp.")
+		dialect.Integer(inner.Block, "sessions", &s.Sessions)
+		inner.Require("duration", `Write duration = "30s", or how long.`)
+		inner.Duration("duration", &s.Duration)
 		inner.Duration("ramp", &s.Ramp)
 		c.Stages = append(c.Stages, s)
 		c.Sessions, c.Duration = max(c.Sessions, s.Sessions), c.Duration+s.Duration

@@ -98,9 +98,8 @@ func (b *block) untimedTrace() *Trace {
 func (b *block) traceFile() *Trace {
 	t := &Trace{Form: "cache", Ops: []TraceCount{}, LeftOut: []TraceCount{}, ops: []Weight{{driver.Get.String(), 1}}}
 	b.Expect([]string{"file", "form", "speed", "loop"}, nil)
-	if b.Require("file", `Write file = "trace.csv".`) {
-		b.Text("file", &t.File)
-	}
+	b.Require("file", `Write file = "trace.csv".`)
+	b.Text("file", &t.File)
 	b.Text("form", &t.Form)
 	return t
 }
