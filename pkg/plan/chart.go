@@ -88,10 +88,7 @@ func (r *resolver) listed(b *block) (names []string) {
 	if !b.Has("variants") || e == nil {
 		return nil
 	}
-	var known []string
-	for _, v := range e.Variants {
-		known = append(known, v.Name)
-	}
+	known := e.names()
 	if len(names) == 0 {
 		b.Bad("variants", "nothing to show", "Write the names of variants, or leave it out for all.")
 	}

@@ -72,6 +72,11 @@ const (
 // Sequential reports whether all runs of a variant come before those of the next.
 func (e *Experiment) Sequential() bool { return e.Order == sequential }
 
+// names returns the names of the variants.
+func (e *Experiment) names() []string {
+	return namesOf(e.Variants, func(v Variant) string { return v.Name })
+}
+
 // Variant is a named set of variable values.
 type Variant struct {
 	Name   string            `json:"name"`
@@ -203,12 +208,11 @@ func (e *Experiment) Keep(plans []*Plan) ([]*Plan, hcl.Diagnostics) {
 
 // checkExperiment reports conflicts and sets the default baseline.
 func (b *block) checkExperiment(e *Experiment) {
-	var names []string
-	for _, v := range e.Variants {
-		if slices.Contains(names, v.Name) {
-			b.r.Fault(b.At, "experiment: two variants named "+dialect.Quote(v.Name), "Give one another name.")
+	names := e.names()
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			b.r.Fault(b.At, "experiment: two variants named "+dialect.Quote(name), "Give one another name.")
 		}
-		names = append(names, v.Name)
 	}
 	switch {
 	case len(names) < 2 || len(names) > MaxVariants:
@@ -290,7 +294,7 @@ func (b *block) valuesOf(attribute, example string) map[string]string {
 // BoundOf returns the index of the named variant's bound: the variant whose values are the same but for those of Bound. It is −1 when
 // there is none.
 func (e *Experiment) BoundOf(name string) int {
-	at := slices.IndexFunc(e.Variants, func(v Variant) bool { return v.Name == name })
+	at := slices.Index(e.names(), name)
 	if at < 0 || len(e.Bound) == 0 {
 		return -1
 	}
@@ -400,13 +404,9 @@ func (r *resolver) variantNamed(name string) map[string]dialect.Given {
 		}
 		return nil
 	}
-	var names []string
-	for _, v := range e.Variants {
-		if v.Name == name {
-			return v.given
-		}
-		names = append(names, v.Name)
+	if i := slices.Index(e.names(), name); i >= 0 {
+		return e.Variants[i].given
 	}
-	r.Fault(hcl.Range{Filename: "--variant"}, "the plan has no variant "+dialect.Quote(name), dialect.Instead(name, names, "--variant %s"))
+	r.Fault(hcl.Range{Filename: "--variant"}, "the plan has no variant "+dialect.Quote(name), dialect.Instead(name, e.names(), "--variant %s"))
 	return nil
 }

@@ -250,13 +250,6 @@ func processField(name string) Field {
 	return Field{Name: name} // validation says so
 }
 
-func processFieldNames() (names []string) {
-	for _, f := range processFields() {
-		names = append(names, f.Name)
-	}
-	return names
-}
-
 // describeByName derives a figure's unit and kind from its name's suffix, by Prometheus' naming rules.
 func describeByName(name string) Field {
 	f := Field{Name: name}
@@ -369,7 +362,7 @@ func (v *validator) fields(o *Observe, at part) {
 		_, err := dialect.ParseSelector(f.Series)
 		switch {
 		case o.Kind == ObserveProcess && !slices.Contains(processFields(), f):
-			v.fault(fmt.Sprintf("%s: a process has no field %s", at.where, dialect.Quote(f.Name)), dialect.Instead(f.Name, processFieldNames(), "%q"), path)
+			v.fault(fmt.Sprintf("%s: a process has no field %s", at.where, dialect.Quote(f.Name)), dialect.Instead(f.Name, namesOf(processFields(), func(f Field) string { return f.Name }), "%q"), path)
 		case !fieldPattern.MatchString(f.Name):
 			v.fault(fmt.Sprintf("%s: a field named %s", at.where, dialect.Quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
 		case seen[f.Name]:

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -225,11 +226,7 @@ func (v *validator) formed(ph *Phase, t *Target, d *Dataset, at part) {
 
 // noField reports a field that the phase's dataset lacks.
 func (v *validator) noField(t *Target, d *Dataset, o *Op, field string, at part) {
-	var names []string
-	for name := range d.Values.Record {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(d.Values.Record))
 	write := fmt.Sprintf("Write record = { %s = \"lorem(4)\" } in the values of dataset %q, or leave the placeholder out.", field, d.Name)
 	if len(names) > 0 {
 		write = dialect.Instead(field, names, "{field.%s}")

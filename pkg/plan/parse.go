@@ -132,11 +132,7 @@ func (f *File) setExperiment(r *dialect.Reporter, b *hclsyntax.Block) {
 
 // names returns the names of the blocks of a type.
 func (f *File) names(blockType string) []string {
-	list := make([]string, 0, len(f.blocks[blockType]))
-	for _, b := range f.blocks[blockType] {
-		list = append(list, b.Labels[0])
-	}
-	return list
+	return namesOf(f.blocks[blockType], func(b *hclsyntax.Block) string { return b.Labels[0] })
 }
 
 // labelledBlocks are the inner blocks that have a name, each with how to write it.

@@ -296,19 +296,10 @@ func (v *validator) oneModel(ph *Phase, at part) {
 	switch models := ph.models(); {
 	case len(models) == 0:
 		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {}, clear {} or verify {}.",
-			append([]string{at.path, at.path + ".model"}, eachIn(at.path, loadModels)...)...)
+			append([]string{at.path, at.path + ".model"}, namesOf(loadModels, func(model string) string { return at.path + "." + model })...)...)
 	case len(models) > 1:
 		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), dialect.Listed(models)), "Write one, and a phase for each other.", at.path)
 	}
-}
-
-// eachIn appends each name to a path.
-func eachIn(path string, names []string) []string {
-	var paths []string
-	for _, name := range names {
-		paths = append(paths, path+"."+name)
-	}
-	return paths
 }
 
 // fills reports whether the phase's setup puts every key of its sessions' pools. Steps do not.

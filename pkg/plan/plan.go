@@ -104,6 +104,15 @@ func (p *Plan) Observe(name string) *Observe {
 	return first(p.Observes, func(o *Observe) bool { return o.Name == name })
 }
 
+// namesOf returns the name of each element of a list.
+func namesOf[T any](list []T, name func(T) string) []string {
+	names := make([]string, len(list))
+	for i, of := range list {
+		names[i] = name(of)
+	}
+	return names
+}
+
 // first returns the first element of a list that is so; the zero value if there is none.
 func first[T any](list []T, so func(T) bool) (none T) {
 	if i := slices.IndexFunc(list, so); i >= 0 {

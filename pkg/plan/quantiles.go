@@ -65,9 +65,6 @@ func (v *validator) quantiles() {
 }
 
 // QuantileNames returns the names of the quantiles that the plan wants shown, in ascending order: p50, p95, p999.
-func (p *Plan) QuantileNames() (names []string) {
-	for _, q := range slices.Sorted(slices.Values(p.Quantiles)) {
-		names = append(names, quantity.QuantileName(q))
-	}
-	return names
+func (p *Plan) QuantileNames() []string {
+	return namesOf(slices.Sorted(slices.Values(p.Quantiles)), quantity.QuantileName)
 }

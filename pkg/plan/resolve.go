@@ -241,9 +241,5 @@ func driverNamed(drivers []driver.Driver, name string) driver.Driver {
 }
 
 func driverNames(drivers []driver.Driver) []string {
-	names := make([]string, len(drivers))
-	for i, d := range drivers {
-		names[i] = d.Name()
-	}
-	return names
+	return namesOf(drivers, driver.Driver.Name)
 }
