@@ -92,16 +92,20 @@ func TestWorkersThatDoNotComeAreNotWaitedForForEver(t *testing.T) {
 	require.Empty(t, f.Status())
 }
 
-func TestAWaitIsBounded(t *testing.T) {
-	c := fleetConfig(t, "127.0.0.1:0", io.Discard)
-	c.Workers, c.Wait = 1, time.Millisecond
-	f, err := OpenFleet("run", c)
-	require.NoError(t, err)
-	defer f.Close()
-	ctx := soon(t)
-	_, err = f.Gather(ctx, nil)
-	require.ErrorContains(t, err, ", of 1 wanted")
-	require.NoError(t, ctx.Err())
+// A wait is bounded, and a child process that was to be the worker and has ended is not waited for.
+func TestNobodyIsWaitedForInVain(t *testing.T) {
+	bounded, child := fleetConfig(t, "127.0.0.1:0", io.Discard), fleetConfig(t, "", io.Discard)
+	bounded.Workers, bounded.Wait = 1, time.Millisecond
+	child.Child = []string{"end-at-once"}
+	for _, c := range []FleetConfig{bounded, child} {
+		f, err := OpenFleet("run", c)
+		require.NoError(t, err)
+		defer f.Close()
+		ctx := soon(t)
+		_, err = f.Gather(ctx, nil)
+		require.ErrorContains(t, err, ", of 1 wanted")
+		require.NoError(t, ctx.Err())
+	}
 }
 
 func TestAPlaceThatIsNone(t *testing.T) {
@@ -120,19 +124,6 @@ func TestMain(m *testing.M) {
 		os.Exit(hook.Supervise(os.Args[2:]))
 	}
 	os.Exit(m.Run())
-}
-
-// A child process that was to be the worker and has ended is not waited for.
-func TestAChildThatEndsIsNotWaitedFor(t *testing.T) {
-	c := fleetConfig(t, "", io.Discard)
-	c.Child = []string{"end-at-once"}
-	f, err := OpenFleet("run", c)
-	require.NoError(t, err)
-	defer f.Close()
-	ctx := soon(t)
-	_, err = f.Gather(ctx, nil)
-	require.ErrorContains(t, err, ", of 1 wanted")
-	require.NoError(t, ctx.Err())
 }
 
 func TestTheLastThatWasStartedEndsFirst(t *testing.T) {
