@@ -326,13 +326,16 @@ func formsOfAPlan(t *testing.T, address string) {
 		_, err := shake(t, server(t, address, none, f))
 		require.ErrorContains(t, err, says)
 	}
-	l := server(t, address, none, visit("INSERT INTO visits VALUES ($1, 1) ON CONFLICT (page) DO UPDATE SET n = visits.n + 1 RETURNING n", "p-{key}"))
+	counts := visit("INSERT INTO visits VALUES ($1, 1) ON CONFLICT (page) DO UPDATE SET n = visits.n + 1 RETURNING n, page", "p-{key}")
+	counts.Words.(*Form).Capture = map[string]string{"where": "column page"}
+	l := server(t, address, none, counts)
 	require.NoError(t, prepare(t, l))
 	x := session(t, l)
 	for _, n := range []string{"1", "2"} {
 		r := x.Do(t, driver.Request{Verb: 7, Key: []byte("a")})
 		require.Equal(t, driver.OK, r[0].Outcome, "%s", r[0].Message)
 		require.Equal(t, n, string(r[0].Value))
+		require.Equal(t, driver.Bag{{Name: "captured.where", Text: "p-a"}}, r[0].Found.Bag)
 	}
 	r := x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("a")})
 	require.Contains(t, string(r[0].Message), "write table in the target")
