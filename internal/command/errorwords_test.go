@@ -55,7 +55,11 @@ func TestErrorsThatAreMissesOrQuorums(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	addr := serveRESP(t, func(words []string) string {
-		if words[0] != "DM.GET" {
+		switch words[0] {
+		case "SEEK":
+			return "-KEYNOTFOUND key not found\r\n"
+		case "DM.GET":
+		default:
 			return "-ERR unknown\r\n"
 		}
 		return []string{"$1\r\nv\r\n", "-KEYNOTFOUND key not found\r\n", "-READQUORUM too few replicas\r\n", "-OTHER no\r\n", "-CONFLICT it has changed\r\n"}[asked.Add(1)%5]
@@ -82,6 +86,12 @@ target "c" {
 		require.EqualValues(t, 240, p.Requests[0].Answered, "by a value, a miss or a conflict")
 		require.Contains(t, fmt.Sprint(p.Errors), "READQUORUM too few replicas")
 		require.NotContains(t, fmt.Sprint(p.Errors), "KEYNOTFOUND")
+	}
+	seek := strings.NewReplacer(`op "get"`, `op "seek"`, "DM.GET", "SEEK", "get = 1", "seek = 1").Replace(src)
+	for also, want := range map[string]string{"": ": this is the speed of keys that are not there", "expect_hits = 0\n": ", as expect_hits = 0 says"} {
+		r := begin(t, strings.Replace(seek, "\tclosed", also+"\tclosed", 1)).result(30 * time.Second)
+		require.Contains(t, fmt.Sprint(r.Verdict.Reasons, r.Phase["p"].Notes), "seek: all 400 reads missed"+want)
+		require.Equal(t, also == "", r.ExitCode == exit.Invalid)
 	}
 	for _, c := range []struct{ write, want string }{
 		{`ok = ["KEYNOTFOUND"]`, `ok has "KEYNOTFOUND", the word of an error reply: write it in miss, conflict or quorum_failed`},
