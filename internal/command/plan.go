@@ -352,8 +352,8 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	return err
 }
 
-// mostShrunk is how many bytes of values are compressed to tell how they compress: as many as zstd looks back, all datasets together.
-const mostShrunk = 2 << 20
+// mostShrunk is how many bytes of values are compressed to tell how they compress: four times as many as zstd looks back, all datasets together.
+const mostShrunk = 8 << 20
 
 // repeats is the share of their bytes below which values are the same text again and again: one value's text shrinks to 0.75.
 const repeats = 0.5

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
+	"sync"
 )
 
 // HeaderSize is the length of a checked value's header in bytes.
@@ -36,6 +37,8 @@ type Value struct {
 	Run     uint32 // random bits of the run that put it; 0 if unknown
 	Writer  uint32 // the stream that put it
 	Version uint64 // larger for newer values, and unique per writer; roughly Unix nanoseconds. 0 is never written
+
+	long *[LongText]byte // see CutLong
 }
 
 // Maker generates the filling of values: a pure function of the seed, safe for concurrent use.
@@ -55,26 +58,59 @@ type Fill struct {
 // mixedBlock is the block length of a mixed fill, smaller than the smallest window or page that a compressor works on.
 const mixedBlock = 1024
 
-// fillingSize is the length of the text that values are cut from: too large for a core's first-level cache, small enough for the second.
-const fillingSize = 64 << 10
+// The lengths in bytes of the texts that values are cut from. The short one is too large for a core's first-level cache, small enough for the second.
+// The long one begins with it; what compressors see at once of values that follow each other there repeats nothing.
+const (
+	ShortText = 64 << 10
+	LongText  = 16 << 20
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// filling is the alphanumeric text that all values are cut from. It is made at process start: event loops append values at times when they must not
-// wait for each other.
-var filling = makeFilling()
+// filling is made at process start: event loops append values at times when they must not wait for each other.
+var filling = makeText(make([]byte, ShortText))
 
-func makeFilling() []byte {
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	b := make([]byte, fillingSize)
+var longText = sync.OnceValue(func() *[LongText]byte { return (*[LongText]byte)(makeText(make([]byte, LongText))) })
+
+// makeText fills b, a multiple of eight bytes, with letters and digits. Of 64 characters two are there twice, which saves divisions.
+func makeText(b []byte) []byte {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789Ab"
+	var two [1 << 12]uint64
+	for i := range two {
+		two[i] = uint64(alphabet[i>>6]) | uint64(alphabet[i&63])<<8
+	}
 	x := uint64(0x9E3779B97F4A7C15)
-	for i := range b {
+	for at := 0; at < len(b); at += 8 {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
-		b[i] = alphabet[(x>>32)*uint64(len(alphabet))>>32]
+		binary.LittleEndian.PutUint64(b[at:], two[x>>52]|two[x>>40&4095]<<16|two[x>>28&4095]<<32|two[x>>16&4095]<<48)
 	}
 	return b
+}
+
+// CutLong has text cut from the long text, at the offset that the low bits of the seed give. The first call in a process makes the text; for that, it
+// may wait.
+func (v *Value) CutLong() { v.long = longText() }
+
+// TextOf returns how much text there is for values of a size once there is the long text, a power of two: more would cost
+// puts of 1 KiB, and of 4 KiB, a tenth more, as it does not stay in the processor's cache.
+func TextOf(size int) uint64 {
+	switch {
+	case size <= 512:
+		return LongText
+	case size <= 1<<10:
+		return 1 << 20
+	}
+	return ShortText
+}
+
+// text returns the text to cut the value from.
+func (v *Value) text() []byte {
+	if v.long != nil {
+		return v.long[:TextOf(v.Size)]
+	}
+	return filling
 }
 
 // AppendTo appends the value's bytes.
@@ -121,9 +157,10 @@ func (v *Value) Text() bool { return v.Maker == nil && !v.Fill.Alike && !v.Fill.
 // Parts appends the slices of text that make up a value without a header, after its mark. Call it only for an unchecked value of text; do not modify
 // the slices.
 func (v *Value) Parts(dst [][]byte) [][]byte {
-	text := filling
-	for from, n := int(v.Seed%fillingSize), v.Size-v.mark(); n > 0; from = 0 {
-		part := text[from:min(from+n, len(text))]
+	text := v.text()
+	for from, n := int(v.Seed)&(len(text)-1), v.Size-v.mark(); n > 0; from = 0 {
+		part := text[from:]
+		part = part[:min(n, len(part))]
 		dst = append(dst, part)
 		n -= len(part)
 	}
@@ -137,16 +174,16 @@ func (v *Value) Stamp(b []byte, stride int, seeds, keys []uint64) {
 	if v.Checked {
 		head = HeaderSize
 	}
-	text, n := filling, v.Size-head
+	text, n := v.text(), v.Size-head
 	for i, seed := range seeds {
 		to := b[i*stride:][:v.Size]
 		if !v.Checked {
 			putMark(to[:head], keys[i], seed)
 		}
-		if from := int(seed % fillingSize); from+n <= len(text) {
+		if from := int(seed) & (len(text) - 1); from+n <= len(text) {
 			copy(to[head:], text[from:])
 		} else {
-			appendText(to[:head], seed, n)
+			appendText(to[:head], text, seed, n)
 		}
 	}
 	if v.Checked && len(seeds) > 0 {
@@ -212,7 +249,7 @@ func (v *Value) appendFilling(dst []byte, n int) []byte {
 	case v.Fill.Mixed:
 		return appendMixed(dst, v.Seed, n, int(v.Fill.Zeros))
 	}
-	return appendText(dst, v.Seed, n)
+	return appendText(dst, v.text(), v.Seed, n)
 }
 
 // appendMixed appends n bytes, of which zeros thousandths are zeros. The random bytes are SplitMix64's, starting from the seed (Steele, Lea and
@@ -236,9 +273,9 @@ func appendMixed(dst []byte, seed uint64, n, zeros int) []byte {
 	return dst
 }
 
-func appendText(dst []byte, seed uint64, n int) []byte {
-	text := filling
-	for from := int(seed % fillingSize); n > 0; from = 0 {
+// appendText appends n bytes of a text, from where the seed says.
+func appendText(dst, text []byte, seed uint64, n int) []byte {
+	for from := int(seed) & (len(text) - 1); n > 0; from = 0 {
 		part := text[from:]
 		if len(part) > n {
 			part = part[:n]

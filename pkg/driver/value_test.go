@@ -48,9 +48,13 @@ func TestStampedValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawChecked(t)
 		v.Checked = v.Size >= HeaderSize && rapid.Bool().Draw(t, "checked")
-		near := rapid.Uint64Range(0, fillingSize)
+		if rapid.Bool().Draw(t, "long") {
+			v.CutLong()
+		}
+		end := len(v.text())
+		near := rapid.Uint64Range(0, uint64(end))
 		seeds := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), near), 0, 10).Draw(t, "seeds")
-		seeds = append(seeds, uint64(fillingSize-v.Size), uint64(fillingSize-v.Size+1))
+		seeds = append(seeds, uint64(end-v.Size), uint64(end-v.Size+1))
 		keys := make([]uint64, len(seeds))
 		stride := v.Size + rapid.IntRange(0, 9).Draw(t, "gap")
 		got, want := make([]byte, len(seeds)*stride), make([]byte, len(seeds)*stride)
@@ -137,7 +141,7 @@ func TestTornValueIsDetected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawChecked(t)
 		w := v
-		w.Version, w.Seed = v.Version+1, v.Seed+uint64(rapid.IntRange(1, fillingSize-1).Draw(t, "seeds apart"))
+		w.Version, w.Seed = v.Version+1, v.Seed+uint64(rapid.IntRange(1, ShortText-1).Draw(t, "seeds apart"))
 		older, newer := v.AppendTo(nil), w.AppendTo(nil)
 		cut := rapid.IntRange(1, v.Size-1).Draw(t, "cut")
 		torn := append(bytes.Clone(newer[:cut]), older[cut:]...)
@@ -171,11 +175,11 @@ func TestFillingsDiffer(t *testing.T) {
 
 // A filling longer than the text it is cut from goes on at the text's beginning.
 func TestLongFillingWrapsRound(t *testing.T) {
-	v := Value{Size: 3 * fillingSize, Seed: fillingSize - 10}
+	v := Value{Size: 3 * ShortText, Seed: ShortText - 10}
 	b := v.AppendTo(nil)
-	require.Equal(t, filling[fillingSize-10:], b[:10])
-	require.Equal(t, filling, b[10:10+fillingSize])
-	require.Equal(t, filling[:fillingSize-10], b[10+2*fillingSize:])
+	require.Equal(t, filling[ShortText-10:], b[:10])
+	require.Equal(t, filling, b[10:10+ShortText])
+	require.Equal(t, filling[:ShortText-10], b[10+2*ShortText:])
 }
 
 func TestValueAllocatesNothing(t *testing.T) {

@@ -59,7 +59,7 @@ type Load struct {
 	//     times for records); none for a clear phase;
 	//   - replies that a driver holds whole, up to 128 MiB;
 	//   - 58 KiB per histogram: 7 for each op of the mix, scenario and step, and N more for each op of the mix when replicated;
-	//   - keys and values from files;
+	//   - keys and values from files, and 16 MiB of text that values are cut from;
 	//   - 1 KiB per sample;
 	//   - the data kept of each second (see kept); with remote workers, the coordinator needs this memory;
 	//   - 8 KiB of garbage per second of Duration. It is collected late, so as not to disturb the load, but sooner where there is no room.
@@ -172,6 +172,9 @@ func (p *Plan) idle(ph *Phase, sessions int, clients map[string]int) int64 {
 			need = add(need, f.Bytes)
 		}
 	}
+	if slices.ContainsFunc(ph.Datasets(), func(name string) bool { _, of := p.Texts(ph, name); return of > driver.ShortText }) {
+		need = add(need, driver.LongText)
+	}
 	return need
 }
 
@@ -224,9 +227,18 @@ func (p *Plan) opBytes(ph *Phase) int64 {
 // copies reports whether the value of each op in flight can have a copy of its own. Otherwise each connection has one: replies come one after another,
 // and large values of text are sent without a copy.
 func (p *Plan) copies(ph *Phase, values Values) bool {
-	alike := values.Size >= leastLent && values.Sizes == nil && values.File == nil && values.Record == nil && values.Compressibility == nil && values.Fill == "text"
+	alike := values.Size >= leastLent && values.Sizes == nil && values.text()
 	lent := alike && !values.Checked && len(ph.Scenarios) == 0 && p.ExecutorOf(ph) == EventLoop
 	return ph.Clear == nil && (ph.Batch > 1 || !lent && ph.stores())
+}
+
+// Texts returns how much text the largest and the smallest values that a phase puts of a dataset are cut from ([driver.TextOf]); 0 if they are not text.
+func (p *Plan) Texts(ph *Phase, name string) (largest, smallest uint64) {
+	v := &p.Dataset(name).Values
+	if !v.text() || !ph.stores() || slices.ContainsFunc(ph.Ops, func(w Weight) bool { return w.Op == driver.Append.String() }) {
+		return 0, 0
+	}
+	return driver.TextOf(v.Size), driver.TextOf(v.LeastSize())
 }
 
 // stores reports whether any op of the phase can store a value.

@@ -235,8 +235,11 @@ func (d *Values) header() int {
 }
 
 // Marked reports whether values are text that begins with a mark ([driver.MarkSize]).
-func (d *Values) Marked() bool {
-	return !d.Checked && d.File == nil && d.Record == nil && d.Compressibility == nil && (d.Fill == "" || d.Fill == "text")
+func (d *Values) Marked() bool { return !d.Checked && d.text() }
+
+// text reports whether values are text, after any header.
+func (d *Values) text() bool {
+	return d.File == nil && d.Record == nil && d.Compressibility == nil && (d.Fill == "" || d.Fill == "text")
 }
 
 // Value returns what all values of the dataset have in common, with the largest of their sizes. For values from a file it sets no maker: the

@@ -262,29 +262,37 @@ func TestSizesInScenarios(t *testing.T) {
 	require.Greater(t, len(seen), 300)
 }
 
-// Text repeats, so that many values shrink more than one does; values with a compressibility shrink by as much, however many there are. All differ.
+// Text shrinks by a quarter, however much of it there is, unless values are large; values with a compressibility shrink by as much. All differ.
 func TestSamplesShrink(t *testing.T) {
 	none, half := 0.0, 0.5
+	text := [2]float64{0.70, 0.75}
 	for _, c := range []struct {
-		size        int
-		compresses  *float64
-		least, most float64
+		size       int
+		compresses *float64
+		shares     map[int][2]float64 // by how many bytes are compressed as one
 	}{
-		{36, nil, 0.2, 0.7}, {1 << 10, nil, 0, 0.1}, {1 << 20, nil, 0, 0.1}, {1 << 10, &none, 0.99, 1.01}, {1 << 10, &half, 0.5, 0.55},
+		{36, nil, map[int][2]float64{64 << 10: text, 1 << 20: text, 7 << 20: text}}, // 200,000 values and more
+		{512, nil, map[int][2]float64{64 << 10: text, 1 << 20: text, 8 << 20: text}},
+		{1 << 10, nil, map[int][2]float64{64 << 10: text, 1 << 20: text, 8 << 20: {0, 0.3}}},
+		{1 << 20, nil, map[int][2]float64{64 << 10: text, 1 << 20: {0, 0.1}}},
+		{1 << 10, &none, map[int][2]float64{8 << 20: {0.99, 1.01}}},
+		{1 << 10, &half, map[int][2]float64{8 << 20: {0.5, 0.55}}},
 	} {
 		p := onePlan(keys("uniform", "shared", 1<<30), &plan.Phase{
 			Name: "load", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}},
 		})
 		p.Datasets[0].Values = plan.Values{Size: c.size, Compressibility: c.compresses}
-		values, err := Sample(p, p.Phases[0], 2<<20)
-		require.NoError(t, err)
-		require.Len(t, values, 2<<20)
-		seen := map[string]bool{}
-		for at := 0; at < len(values); at += c.size {
-			seen[string(values[at:min(at+c.size, len(values))])] = true
+		for bytes, want := range c.shares {
+			values, err := Sample(p, p.Phases[0], bytes)
+			require.NoError(t, err)
+			require.Len(t, values, bytes)
+			seen := map[string]bool{}
+			for at := 0; at < len(values); at += c.size {
+				seen[string(values[at:min(at+c.size, len(values))])] = true
+			}
+			require.Len(t, seen, (len(values)+c.size-1)/c.size)
+			share := compress.Share(values)
+			require.True(t, want[0] <= share && share <= want[1], "%d bytes in values of %d: %.3f", bytes, c.size, share)
 		}
-		require.Len(t, seen, (len(values)+c.size-1)/c.size)
-		share := compress.Share(values)
-		require.True(t, c.least <= share && share <= c.most, "%d bytes: %.3f", c.size, share)
 	}
 }

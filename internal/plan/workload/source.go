@@ -233,6 +233,7 @@ func (s *Source) Pacer(i int) pace.Pacer {
 // Stream returns stream i from its beginning, 0 ≤ i < Streams.
 func (s *Source) Stream(i int) Stream {
 	st := Stream{source: s, number: uint32(i), end: s.limit, random: generator(s.seed, i)}
+	st.window = s.seed + uint64(i)*max(s.cut, driver.TextOf(s.value.Size)/uint64(s.streams)) // streams that go on side by side do not overlap
 	session := i % s.sessions
 	st.pool = s.keys.pool(session)
 	if s.grows {
@@ -271,6 +272,7 @@ type Stream struct {
 	base   uint64    // for growing records: the common part of their seeds
 	puts   uint32    // for growing records: how often one was stored
 	row    uint64    // the row of the last scenario
+	window uint64    // where in the long text the last value began
 }
 
 // Ended reports whether the stream has no op left.
@@ -323,7 +325,7 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 // store makes a value for the key with an index.
 func (st *Stream) store(v *driver.Value, key *[]byte, index uint64) {
 	*v = st.source.value
-	v.Seed, v.Key = st.random.Uint64(), driver.KeyHash(*key)
+	v.Seed, v.Key = st.seed(), driver.KeyHash(*key)
 	if st.source.grows {
 		st.puts++
 		v.Seed = values.Grown(st.base, st.puts)
@@ -331,6 +333,16 @@ func (st *Stream) store(v *driver.Value, key *[]byte, index uint64) {
 	if st.source.varied {
 		st.source.vary(v, key, index)
 	}
+}
+
+// seed draws a value's seed. Its low bits say where in the long text the value begins: behind the stream's last one, where the processor has read ahead.
+func (st *Stream) seed() uint64 {
+	x := st.random.Uint64()
+	if st.source.cut > 0 {
+		st.window += st.source.cut
+		x = x&^(driver.LongText-1) | st.window&(driver.LongText-1)
+	}
+	return x
 }
 
 // gather draws the further keys of an op that has several.

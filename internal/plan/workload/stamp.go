@@ -43,7 +43,7 @@ func (st *Stream) Stamp(b []byte, end, stride int, seeds []uint64) int {
 		binary.LittleEndian.PutUint64(key[8:], lower)
 		at += stride
 		if stores {
-			seeds[i] = st.random.Uint64()
+			seeds[i] = st.seed()
 		}
 		st.n++
 	}

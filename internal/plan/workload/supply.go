@@ -17,6 +17,7 @@ type supply struct {
 	varied bool         // values have different sizes
 	sizes  sizer        // sizes of values; nil if they are the lengths of records
 	paired bool         // a value's seed is its key's index
+	cut    uint64       // bytes between the values of a stream in the long text; 0 if they are not cut from it
 }
 
 // Files holds what a dataset takes from files; nil for keys and values that are generated, and for no rows.
@@ -43,7 +44,13 @@ func newSupply(p *plan.Plan, ph *plan.Phase, name string, step Step) (*supply, e
 	if f, ok := sizes.(*filed); ok {
 		value.Maker = f
 	}
+	cut := uint64(0)
+	if _, of := p.Texts(ph, name); of > driver.ShortText {
+		value.CutLong()
+		cut = uint64(max(0, value.Size-driver.MarkSize)) | 1 // odd, so that it takes all offsets
+	}
 	return &supply{
+		cut:  cut,
 		keys: keys, value: value, varied: sizes != nil || value.Maker != nil, sizes: sizes,
 		paired: data.Values.File != nil && data.Values.File.Paired(),
 	}, nil

@@ -50,6 +50,11 @@ func newFigures(c *counts, rates rates) *phase {
 			r.Notes = append(r.Notes, "target "+name+": certificates were not verified: another server may have answered")
 		}
 	}
+	for _, name := range ph.Datasets() {
+		if of, _ := p.Texts(ph, name); of > 0 && of < driver.LongText {
+			r.Notes = append(r.Notes, fmt.Sprintf("values of dataset %s repeat %s of text: what compresses or deduplicates more at once looks too good; a compressibility avoids it", name, quantity.Blocks(int(of))))
+		}
+	}
 	if c := ph.Closed; c != nil && len(c.Stages) > 0 {
 		r.Notes = append(r.Notes, "sessions came and went, "+quantity.Count(len(c.Stages), "stage")+": rates are of the time in which all were there")
 	}
