@@ -19,6 +19,7 @@ type Captures[S any] []capture[S]
 
 type capture[S any] struct {
 	name, text string
+	noted      string // its name in a Bag
 	selector   S
 }
 
@@ -32,7 +33,7 @@ func ParseCaptures[S any](all map[string]string, parse func(text string) (S, err
 			wrong = fmt.Errorf("capture has the name %.80q: write a letter, then up to 63 letters, digits, _ and -", name)
 		}
 		err = errors.Join(err, wrong)
-		c = append(c, capture[S]{name, all[name], selector})
+		c = append(c, capture[S]{name, all[name], "captured." + name, selector})
 	}
 	return c, err
 }
@@ -49,7 +50,7 @@ func (c Captures[S]) Find(reply *driver.Reply, op string, find func(S) (text []b
 		case len(text) > mostCaptured:
 			is = fmt.Sprintf("longer than %v", driver.Size(mostCaptured))
 		case len(text) > 0:
-			reply.Found.Bag.Put(driver.Noted{Name: "captured." + it.name, Text: string(text)})
+			reply.Found.Bag.Put(driver.Noted{Name: it.noted, Text: string(text)})
 			continue
 		case is == "":
 			is = "empty"

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"errors"
 	"regexp"
 	"strconv"
@@ -48,7 +49,12 @@ func parsePath(text string) (p path, err error) {
 // find returns the value in a JSON text. Whether the rest of the text is JSON is not looked at: that would cost sixfold, and bodies that are cut off are
 // found by their length.
 func (p path) find(text []byte) gjson.Result {
-	at := gjson.ParseBytes(text)
+	var at gjson.Result
+	if len(p) > 0 && p[0].name != "" && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
+		at, p = gjson.GetBytes(text, p[0].name), p[1:] // without a copy of the text
+	} else {
+		at = gjson.ParseBytes(text)
+	}
 	for _, s := range p {
 		name := s.name
 		switch {
