@@ -15,7 +15,7 @@ type Link struct {
 	Config   any      // of NewConfig's type, and valid
 	Forms    []Form   // the ops that the plan words itself, if the driver is a form.Former
 	Batch    bool     // the load asks for several keys in a get
-	Values   bool     // the load looks at the values of gets; otherwise Reply.Value may be left empty
+	Values   bool     // the load looks at the whole values of gets; otherwise Reply.Value may be left empty, or hold the first [MarkSize] bytes
 	Figures  []string // the figures that an [Informant] is asked for; it may return others, too
 
 	// Secrets looks up a named secret's value on this machine; nil if the config names none. Its error says where it looked, never the value.

@@ -3,6 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +14,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -169,5 +174,34 @@ func TestBatchesTakeNoOtherKeysValues(t *testing.T) {
 			require.LessOrEqual(t, got.Reconnects, got.Misplaced)
 			require.Equal(t, wrong >= 0, got.Reconnects > 0)
 		}
+	}
+}
+
+// A web server has one page for all keys, which is the value of one of them. It comes in two pieces.
+func TestPagesOfOtherKeys(t *testing.T) {
+	const owner = "key:000000000007"
+	value := driver.Value{Size: 100, Key: driver.KeyHash([]byte(owner))}
+	page := value.AppendTo(nil)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(page[:5])
+			_ = http.NewResponseController(w).Flush()
+			_, _ = w.Write(page[5:])
+		}
+	}))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	defer server.Close()
+	for _, name := range []string{"web", "http2"} {
+		text := strings.Replace(webPlan(server.Listener.Addr().String(), "", "100B", "closed {\n sessions = 1\n iterations = 200\n}"), `"web"`, strconv.Quote(name), 1)
+		_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All(), Open: openAny}, text)
+		require.NoError(t, err)
+		gets := final.Totals.Ops[driver.Get].Outcomes[driver.OK]
+		require.Greater(t, gets, uint64(20))
+		require.Less(t, final.Totals.Misplaced, gets+1, name)
+		require.Greater(t, final.Totals.Misplaced, gets*8/10, name)
+		require.Zero(t, final.Totals.Foreign)
 	}
 }

@@ -53,15 +53,16 @@ type client struct {
 	secrets       []string // that the plan names
 	cookies       bool
 	most          int  // the largest body, in bytes
-	values        bool // the bodies of gets are checked
+	values        bool // the bodies of gets are checked, the whole of them
 	room          driver.Room
 	words         [driver.NumVerbs]*wording
 
 	conn     net.Conn // nil if closed, because the server has announced or done so
 	in       *bufio.Reader
 	usual    *bufio.Reader // in, unless a long head needed a larger one
-	value    []byte        // the body, if it is held
-	drain    []byte        // where it goes if it is not; nil until it is needed
+	value    []byte        // the body, if it is held, else its first bytes
+	mark     [driver.MarkSize]byte
+	drain    []byte // where it goes if it is not; nil until it is needed
 	response fasthttp.Response
 	out      []byte
 	body     []byte
@@ -104,8 +105,8 @@ func (c *client) word(forms []driver.Form, secrets func(string) (string, error))
 		if w != nil {
 			w.head(c)
 			w.keeps = c.cookies || w.follow > 0 || len(w.checks)+len(w.captures) > 0
-			w.gets = c.values && driver.Verb(verb) == driver.Get
-			if w.holds = min(w.holds, c.most); w.gets {
+			w.gets = driver.Verb(verb) == driver.Get
+			if w.holds = min(w.holds, c.most); w.gets && c.values {
 				w.holds = c.most
 			}
 		}
@@ -325,9 +326,11 @@ func (c *client) receive(hold int) (err error) {
 	if c.drain == nil {
 		c.drain = make([]byte, piece)
 	}
+	c.value = c.mark[:0]
 	for all := 0; err == nil && all <= c.most; {
 		var n int
 		n, err = c.response.BodyStream().Read(c.drain)
+		c.value = append(c.value, c.drain[:min(n, cap(c.value)-len(c.value))]...)
 		all += n
 	}
 	return c.ended(err)

@@ -541,11 +541,15 @@ func (c *conn) hold(s *stream, f *frame) error {
 		c.idle = 0
 	}
 	c.received(f, &s.credit, s.number, streamWindow)
-	if s.got += len(f.payload); s.got > s.w.holds || f.whole(s) {
+	kept := f.payload
+	if s.got += len(kept); s.w.holds == 0 {
+		kept = kept[:min(len(kept), driver.MarkSize-len(s.held))]
+	}
+	if s.w.holds > 0 && s.got > s.w.holds || f.whole(s) {
 		return nil
 	}
-	s.held = append(s.held, f.payload...)
-	if c.hub.held += len(f.payload); c.hub.held > mostHeld {
+	s.held = append(s.held, kept...)
+	if c.hub.held += len(kept); c.hub.held > mostHeld {
 		return fmt.Errorf("the bodies that are looked at take more than %v: use fewer sessions, or a lower max_body", driver.Size(mostHeld))
 	}
 	return nil
