@@ -58,13 +58,13 @@ each. Its keys have a prefix that only this run uses, and it deletes them by nam
 a server that holds other keys or is in use, since their memory could not be told apart.
 
 With --trace, or --of and --phase, it also says how much memory holds a hit ratio (--hits), or which hit ratio a memory holds (--maxmemory), if the least
-recently used items are evicted. A trace needs times. A plan's phase counts up to ten million ops, after the earlier phases that populate its dataset.`,
+recently used items are evicted. A trace needs times; its times to live play no part. A plan's phase counts up to ten million ops, after the earlier phases that populate its dataset.`,
 		Example: `  loadgen size redis://127.0.0.1:6379 --value 200B --items 10M
   loadgen size redis://127.0.0.1:6379 --value 1KiB --maxmemory 4GiB
   loadgen size 127.0.0.1:11211 --driver memcached --value 200B --key 40
   loadgen size ignite://127.0.0.1 --value 200B --items 1M
   loadgen size redis://127.0.0.1:6379 --trace day.csv --hits 95%
-  loadgen size --item 304B --of plans/cache.hcl --phase read --maxmemory 4GiB`,
+  loadgen size --item 304B --of plans/cache-size.hcl --phase read --maxmemory 4GiB`,
 		RunE: flags.run,
 	}
 	f := c.Flags()

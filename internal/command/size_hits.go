@@ -22,11 +22,13 @@ type hitFlags struct {
 	each  float64      // of an item, in bytes: --item's, or estimated for a key and a value as they are measured
 	curve *reuse.Curve // nil if there is no such question
 	span  float64      // seconds that gets and puts took; 0 if unknown
+	left  uint64       // lines of the trace that are left out
 }
 
 // hold is what a memory holds.
 type hold struct {
 	Gets     float64        `json:"gets"`
+	Left     uint64         `json:"left_out"`       // lines of a trace that are no get, put or delete
 	Most     float64        `json:"most_hit_ratio"` // in any memory
 	HitRatio reuse.Estimate `json:"hit_ratio"`
 	Memory   reuse.Estimate `json:"memory"` // bytes; 0 if none is enough
@@ -111,12 +113,16 @@ func (h *hitFlags) replay() error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s:%w", h.trace, err)
-		case ok:
+		case !ok:
+			h.left++
+		default:
 			size := h.each
 			if rec.Size > 0 && h.item == "" {
 				size = float64(len(rec.Key) + rec.Size + perKey)
 			}
-			h.curve.Use(rec.Verb, rec.Key, int64(size))
+			if !h.curve.Use(rec.Verb, rec.Key, int64(size)) {
+				h.left++
+			}
 			h.span = float64(rec.At) / 1e9
 		}
 	}
@@ -125,7 +131,7 @@ func (h *hitFlags) replay() error {
 // in answers the question for a store, from what its items take.
 func (h *hitFlags) in(p *footprint.Footprint, memory float64) (*hold, error) {
 	is := &hold{
-		Gets: h.curve.Gets, Most: h.curve.HitRatio(math.Inf(1)).Value,
+		Gets: h.curve.Gets, Left: h.left, Most: h.curve.HitRatio(math.Inf(1)).Value,
 		HitRatio: reuse.Estimate{Value: h.ratio, Low: h.ratio, High: h.ratio}, Memory: reuse.Estimate{Value: memory, Low: memory, High: memory},
 	}
 	room := h.curve.Room(h.ratio)
@@ -160,9 +166,12 @@ func (is *hold) text(w io.Writer) error {
 	}
 	says := with(is.HitRatio, quantity.Percent) + " hit is out of reach"
 	if is.Items > 0 {
-		says = fmt.Sprintf("%s hit with %s: %s, evicted as by LRU", with(is.HitRatio, quantity.Percent), with(is.Memory, footprint.Size), quantity.Count(uint64(is.Items), "item"))
+		says = fmt.Sprintf("%s hit with %s: %s, evicted as by LRU", with(is.HitRatio, quantity.Percent), with(is.Memory, footprint.Size), quantity.Count(uint64(math.Round(is.Items)), "item"))
 	}
 	says += fmt.Sprintf("\n%s of %s are first ones, or first after a delete\n", quantity.Percent(1-is.Most), quantity.Count(uint64(is.Gets), "get"))
+	if is.Left > 0 {
+		says += quantity.Count(is.Left, "line") + " of the trace left out: only gets, puts and deletes count\n"
+	}
 	if is.Age > 0 {
 		says += fmt.Sprintf("Items are evicted %s after their last use\n", quantity.Duration(is.Age))
 	}
