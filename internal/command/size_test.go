@@ -78,6 +78,7 @@ func TestSizeForetellsRedis(t *testing.T) {
 	took := amountIn(t, ask(t, redis, "INFO", "memory"), `used_memory:(\d+)`)
 	require.InEpsilon(t, took, foretold, 0.05)
 	each, used := amountIn(t, said, `(?m)^an item +([0-9.]+) bytes`), seen["used_memory"]
+	require.NotNil(t, used.PerItem, "what is null has a reason in the result: %+v", seen)
 	require.InEpsilon(t, each, *used.PerItem, 0.02)
 	require.InEpsilon(t, *used.After, *used.Fixed+160_000**used.PerItem+*used.KeyTable, 0.02)
 	require.Greater(t, *seen["used_memory_rss"].PerItem+*seen["used_memory_rss"].PerItemCI95, *used.PerItem)
