@@ -36,6 +36,14 @@ type Link struct {
 	Room Room
 }
 
+// Secret returns a secret's value, "" for nil.
+func (l *Link) Secret(s *Secret) (string, error) {
+	if s == nil {
+		return "", nil
+	}
+	return l.Secrets(s.Name)
+}
+
 // Room is memory outside of the heap for one reply of a client at a time. All clients of a phase share a limit, so that servers cannot fill a worker's
 // memory by long replies.
 type Room interface {

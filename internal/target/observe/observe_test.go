@@ -258,9 +258,9 @@ func TestFiguresAreCombined(t *testing.T) {
 		}
 	}
 	for words, says := range map[string]string{
-		"":        "the server closed the connection",
+		"":        "server closed the connection",
 		"+OK\r\n": `INFO: want a text, server says "OK"`,
-		"$9999999\r\n" + strings.Repeat("x", 5<<20): "the answer goes on beyond 4194304 bytes",
+		"$9999999\r\n" + strings.Repeat("x", 5<<20): "reply goes on beyond 4194304 bytes",
 	} {
 		value, missing := take(t, probe(t, "redis", fmt.Sprintf("%q", saying(t, words)), "server { target = target.t }"))
 		require.Empty(t, value)

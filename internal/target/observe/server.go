@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -124,8 +123,8 @@ type asker struct {
 
 	mu   sync.Mutex        // Close runs in another goroutine than take
 	conn net.Conn          // nil before the first, and once it is lost
+	talk *driver.Asker     // on conn
 	is   map[string]string // facts that identify the server that conn leads to
-	buf  []byte
 
 	dialed uint64 // connections made
 }
@@ -177,10 +176,8 @@ func (a *asker) ask(ctx context.Context, wants []string) (map[string]string, err
 		if err != nil {
 			return err
 		}
-		if _, err := conn.Write(question); err != nil {
-			return err
-		}
-		return a.read(conn, func(b []byte) (n int, err error) {
+		a.talk.Say(question)
+		return a.talk.Next(func(b []byte) (n int, err error) {
 			told, n, err = a.d.ParseFigures(b)
 			return n, err
 		})
@@ -224,7 +221,7 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	a.dialed++
-	a.buf, a.is = a.buf[:0], a.identify(ctx, conn)
+	a.is = a.identify(ctx, conn)
 	fresh := conn
 	if err := panics.Safely(func() (err error) {
 		if conn, err = a.shake(ctx, conn); err == nil {
@@ -278,6 +275,7 @@ func (a *asker) identity() map[string]string {
 
 // greet sends what a connection of the wire protocol begins with.
 func (a *asker) greet(ctx context.Context, conn net.Conn) error {
+	a.talk = &driver.Asker{Conn: conn, Most: maxAnswer}
 	wire, ok := a.d.(driver.Wire)
 	if !ok {
 		return nil
@@ -287,45 +285,7 @@ func (a *asker) greet(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	defer interruptible(ctx, conn)()
-	words, replies := codec.Greet(nil)
-	if _, err := conn.Write(words); err != nil {
-		return err
-	}
-	for i := range replies {
-		if err := a.read(conn, func(b []byte) (int, error) { return codec.ParseGreeting(b, i) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read reads until parse consumes something.
-func (a *asker) read(conn net.Conn, parse func([]byte) (int, error)) error {
-	for {
-		n, err := parse(a.buf)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			a.buf = append(a.buf[:0], a.buf[n:]...)
-			return nil
-		}
-		if len(a.buf) >= maxAnswer {
-			return fmt.Errorf("the answer goes on beyond %d bytes", maxAnswer)
-		}
-		if len(a.buf) == cap(a.buf) {
-			a.buf = append(make([]byte, 0, max(16<<10, 2*cap(a.buf))), a.buf...)
-		}
-		n, err = conn.Read(a.buf[len(a.buf):cap(a.buf)])
-		a.buf = a.buf[:len(a.buf)+n]
-		switch {
-		case n > 0:
-		case errors.Is(err, io.EOF):
-			return errors.New("the server closed the connection")
-		default:
-			return err
-		}
-	}
+	return a.talk.Greet(codec)
 }
 
 func (a *asker) connected() bool {

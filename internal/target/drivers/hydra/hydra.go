@@ -173,14 +173,4 @@ func (Driver) CheckAddress(address string) error {
 	return nil
 }
 
-// check refuses another driver's config, and an invalid one.
-func check(config any) (*Config, error) {
-	cfg, ok := config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("hydra: config is a %T, want a *hydra.Config", config)
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("hydra: %w", err)
-	}
-	return cfg, nil
-}
+func check(config any) (*Config, error) { return driver.ConfigOf[*Config]("hydra", config) }

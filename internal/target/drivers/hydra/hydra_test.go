@@ -293,7 +293,7 @@ func ok(body string) string {
 // What answers otherwise than Hydra Cache is named by its answer.
 func TestServersThatAreNoHydra(t *testing.T) {
 	for answer, says := range map[string]string{
-		"":                                       "/registry: the server closed the connection: is it Hydra Cache?",
+		"":                                       "/registry: server closed the connection: is it Hydra Cache?",
 		"-ERR unknown command\r\n":               "/registry: hydra: not an HTTP response",
 		"HTTP/1.1 OK\r\n\r\n":                    "not an HTTP response",
 		"HTTP/1.1 2x0 OK\r\n\r\n":                "not an HTTP response",
@@ -304,7 +304,7 @@ func TestServersThatAreNoHydra(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nContent-Length: 536870913\r\n\r\n": "a response of more than 512 MiB",
 		"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n":  "/registry: the server answers 404 Not Found: is it Hydra Cache?",
 		ok("<html>"): `/registry: no list of nodes, but "<html>": is it Hydra Cache?`,
-		ok(strings.Repeat(" ", maxAnswer+1))[:maxAnswer+8]: "/registry: an answer of more than 1 MiB",
+		ok(strings.Repeat(" ", maxAnswer+1))[:maxAnswer+8]: "/registry: reply goes on beyond 1048576 bytes",
 	} {
 		var answers []string
 		if answer != "" {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -167,27 +166,20 @@ func describe(conn net.Conn, host string) (map[string]string, error) {
 }
 
 // ask sends a GET for a path and returns the response.
-func ask(conn net.Conn, host, path string) (response, error) {
-	_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n") // if this fails, so does reading the answer
-	var b []byte
-	for {
-		b = slices.Grow(b, 4096)
-		n, err := conn.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		r, bad := parseResponse(b)
-		switch {
-		case bad != nil:
-			return r, fmt.Errorf("%s: %w", path, bad)
-		case r.size > 0 && r.status != 200:
-			return r, fmt.Errorf("%s: the server answers %s: is it Hydra Cache?", path, r.reason)
-		case r.size > 0:
-			return r, nil
-		case errors.Is(err, io.EOF):
-			return r, fmt.Errorf("%s: the server closed the connection: is it Hydra Cache?", path)
-		case err != nil:
-			return r, fmt.Errorf("%s: %w", path, err)
-		case len(b) > maxAnswer:
-			return r, fmt.Errorf("%s: an answer of more than 1 MiB", path)
-		}
+func ask(conn net.Conn, host, path string) (r response, err error) {
+	a := driver.Asker{Conn: conn, Most: maxAnswer}
+	a.Say([]byte("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n"))
+	err = a.Next(func(b []byte) (n int, err error) {
+		r, err = parseResponse(b)
+		return r.size, err
+	})
+	switch {
+	case errors.Is(err, driver.ErrHungUp):
+		return r, fmt.Errorf("%s: %w: is it Hydra Cache?", path, err)
+	case err != nil:
+		return r, fmt.Errorf("%s: %w", path, err)
+	case r.status != 200:
+		return r, fmt.Errorf("%s: the server answers %s: is it Hydra Cache?", path, r.reason)
 	}
+	return r, nil
 }

@@ -3,10 +3,9 @@ package ignite
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,10 +22,11 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	}
 	id := map[string]string{"server": "ignite", "cache": c.name}
 	err = driver.Interruptible(ctx, conn, func() error {
-		if err := c.shake(conn); err != nil {
+		a, err := c.shake(conn)
+		if err != nil {
 			return err
 		}
-		status, body, err := ask(conn, ended(c.appendHead(nil, opConfiguration, 1), 0))
+		status, body, err := a.ask(ended(c.appendHead(nil, opConfiguration, 1), 0))
 		switch {
 		case err != nil:
 			return err
@@ -37,7 +37,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 		case status != noCache: // which Prepare creates
 			return said(status, body)
 		}
-		status, body, err = ask(conn, appendSQL(nil, 2, "select VERSION from NODES where IS_CLIENT = false order by NODE_ORDER"))
+		status, body, err = a.ask(appendSQL(nil, 2, "select VERSION from NODES where IS_CLIENT = false order by NODE_ORDER"))
 		if err != nil {
 			return err
 		}
@@ -90,10 +90,11 @@ func (Driver) Prepare(ctx context.Context, conn net.Conn, link driver.Link) erro
 		return err
 	}
 	err = driver.Interruptible(ctx, conn, func() error {
-		if err := c.shake(conn); err != nil {
+		a, err := c.shake(conn)
+		if err != nil {
 			return err
 		}
-		status, body, err := ask(conn, c.making())
+		status, body, err := a.ask(c.making())
 		if err == nil && status != 0 {
 			err = said(status, body)
 		}
@@ -115,15 +116,16 @@ func (Driver) CleanUp(ctx context.Context, conn net.Conn, link driver.Link) erro
 		return err
 	}
 	err = driver.Interruptible(ctx, conn, func() error {
-		if err := c.shake(conn); err != nil {
+		a, err := c.shake(conn)
+		if err != nil {
 			return err
 		}
-		status, body, err := ask(conn, c.appendSize(nil, 1))
+		status, body, err := a.ask(c.appendSize(nil, 1))
 		if err == nil && status == 0 {
 			if len(body) != 8 || binary.LittleEndian.Uint64(body) > 0 {
 				return nil
 			}
-			status, body, err = ask(conn, ended(binary.LittleEndian.AppendUint32(appendOp(nil, opDestroy, 2), c.cache), 0))
+			status, body, err = a.ask(ended(binary.LittleEndian.AppendUint32(appendOp(nil, opDestroy, 2), c.cache), 0))
 		}
 		if err == nil && status != 0 && status != noCache {
 			err = said(status, body)
@@ -168,49 +170,32 @@ func said(status uint32, body []byte) error {
 // mostAnswer bounds what a server may answer to a question.
 const mostAnswer = 1 << 20
 
+// asker asks questions on a connection.
+type asker struct{ driver.Asker }
+
 // shake makes the handshake on a new connection.
-func (c *codec) shake(conn net.Conn) error {
-	hello, _ := c.Greet(nil)
-	_, _ = conn.Write(hello) // if this fails, so does reading the answer
-	if _, err := read(conn, func(b []byte) (int, error) { return c.ParseGreeting(b, 0) }); err != nil {
-		return fmt.Errorf("handshake: %w", err)
+func (c *codec) shake(conn net.Conn) (*asker, error) {
+	a := &asker{driver.Asker{Conn: conn, Most: mostAnswer}}
+	if err := a.Greet(c); err != nil {
+		return nil, fmt.Errorf("handshake: %w", hungUp(err))
 	}
-	return nil
+	return a, nil
 }
 
 // ask sends a request and returns the status and body of the reply.
-func ask(conn net.Conn, request []byte) (status uint32, body []byte, err error) {
-	_, _ = conn.Write(request) // if this fails, so does reading the answer
-	b, err := read(conn, func(b []byte) (int, error) {
-		_, _, n, err := frame(b)
+func (a *asker) ask(request []byte) (status uint32, body []byte, err error) {
+	a.Say(request)
+	err = a.Next(func(b []byte) (n int, err error) {
+		status, body, n, err = frame(b)
 		return n, err
 	})
-	if err != nil {
-		return 0, nil, err
-	}
-	status, body, _, err = frame(b)
-	return status, body, err
+	return status, body, hungUp(err)
 }
 
-// read reads until parse accepts the bytes that have arrived.
-func read(conn io.Reader, parse func([]byte) (int, error)) ([]byte, error) {
-	var b []byte
-	for {
-		b = slices.Grow(b, 4096)
-		got, err := conn.Read(b[len(b):cap(b)])
-		b = b[:len(b)+got]
-		n, bad := parse(b)
-		switch {
-		case bad != nil:
-			return nil, bad
-		case n > 0:
-			return b[:n], nil
-		case err == io.EOF:
-			return nil, fmt.Errorf("the server closed the connection: is it the port of clientConnectorConfiguration, 10800 unless it is told otherwise?")
-		case err != nil:
-			return nil, err
-		case len(b) > mostAnswer:
-			return nil, fmt.Errorf("an answer of more than %d bytes", mostAnswer)
-		}
+// hungUp says why a server may have closed the connection.
+func hungUp(err error) error {
+	if errors.Is(err, driver.ErrHungUp) {
+		return fmt.Errorf("%w: is it the port of clientConnectorConfiguration, 10800 unless it is told otherwise?", err)
 	}
+	return err
 }

@@ -101,19 +101,13 @@ func (Driver) Builtin() string { return "" }
 func (Driver) NewCodec(link driver.Link) (driver.Codec, error) { return newCodec(link) }
 
 func newCodec(link driver.Link) (*codec, error) {
-	cfg, ok := link.Config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("ignite: config is a %T, want an *ignite.Config", link.Config)
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("ignite: %w", err)
+	cfg, err := driver.ConfigOf[*Config]("ignite", link.Config)
+	if err != nil {
+		return nil, err
 	}
 	c := &codec{cache: hashCode(cfg.CacheName), name: cfg.CacheName, region: cfg.Region, temporary: cfg.Temporary, user: cfg.User, seed: maphash.MakeSeed(), repeats: map[uint32][]uint64{}}
-	if cfg.Password != nil {
-		var err error
-		if c.password, err = link.Secrets(cfg.Password.Name); err != nil {
-			return nil, fmt.Errorf("password of ignite: %w", err)
-		}
+	if c.password, err = link.Secret(cfg.Password); err != nil {
+		return nil, fmt.Errorf("password of ignite: %w", err)
 	}
 	return c, nil
 }

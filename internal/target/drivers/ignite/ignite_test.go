@@ -168,10 +168,15 @@ func TestRepeatedKeys(t *testing.T) {
 		_, err := conn.Write(c.AppendBatch(nil, &driver.Request{ID: uint32(100 + i), Verb: driver.Get, Batch: items}))
 		require.NoError(t, err)
 		replies, ok := make([]driver.Reply, len(items)), 0
-		b, err := read(conn, func(b []byte) (int, error) { return c.ParseBatch(b, driver.Get, replies) })
-		require.NoError(t, err)
-		id, _ := c.Tag(b)
-		require.EqualValues(t, 100+i, id)
+		in := driver.Asker{Conn: conn, Most: mostAnswer}
+		require.NoError(t, in.Next(func(b []byte) (int, error) {
+			n, err := c.ParseBatch(b, driver.Get, replies)
+			if n > 0 {
+				id, _ := c.Tag(b)
+				require.EqualValues(t, 100+i, id)
+			}
+			return n, err
+		}))
 		for _, r := range replies {
 			if r.Outcome == driver.OK {
 				ok++
@@ -239,19 +244,17 @@ func TestFiguresWithoutSQL(t *testing.T) {
 	x.Do(t, driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: 3}})
 	for cache, want := range map[string]string{"items": "1", "none": "0"} {
 		link := driver.Link{Config: &Config{CacheName: cache, Region: "it's"}}
-		conn := dial(t, s)
-		require.NoError(t, made(t, link.Config.(*Config)).shake(conn))
+		in, err := made(t, link.Config.(*Config)).shake(dial(t, s))
+		require.NoError(t, err)
 		question, err := Driver{}.AppendQuestion(nil, link)
 		require.NoError(t, err)
 		require.Contains(t, string(question), "'io.dataregion.it''s.'")
-		_, err = conn.Write(question)
-		require.NoError(t, err)
+		in.Say(question)
 		var told map[string]string
-		_, err = read(conn, func(b []byte) (n int, err error) {
+		require.NoError(t, in.Next(func(b []byte) (n int, err error) {
 			told, n, err = Driver{}.ParseFigures(b)
 			return n, err
-		})
-		require.NoError(t, err)
+		}))
 		require.Equal(t, want, told["items"])
 		require.Equal(t, "unknown without ignite-indexing", told["TotalUsedPages"])
 	}
@@ -317,11 +320,11 @@ func TestWhatServersSayOfThemselves(t *testing.T) {
 		"server": "ignite", "cache": "items", "mode": "9", "atomicity": "transactional", "backups": "2", "region": "large", "version": "2.17.0", "nodes": "2",
 	}, id)
 	for says, answers := range map[string][]string{
-		"the server closed the connection: is it the port of clientConnectorConfiguration": nil,
+		"server closed the connection: is it the port of clientConnectorConfiguration": nil,
 		"status 5: not now":                {reply(1, 5, text("not now"))},
 		"a reply with other objects":       {reply(1, 0, "short")},
 		"ignite: a reply of 4 bytes":       {"\x04\x00\x00\x00"},
-		"an answer of more than 1048576 b": {reply(1, 0, strings.Repeat("x", mostAnswer+9))[:mostAnswer+1]},
+		"reply goes on beyond 1048576 byte": {reply(1, 0, strings.Repeat("x", mostAnswer+9))[:mostAnswer+1]},
 		"closed the connection":            {reply(1, 0, configuration(0, 2, 9))},
 	} {
 		_, err := Driver{}.Identify(t.Context(), answering(t, answers...), link)

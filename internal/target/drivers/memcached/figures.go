@@ -12,9 +12,6 @@ import (
 
 var _ driver.Informant = Driver{}
 
-// maxFigures bounds an answer to stats; a real one takes about 3 KiB.
-const maxFigures = 1 << 20
-
 // figures are the lines of stats that matter to most measurements, by memcached's names.
 var figures = [...]driver.Figure{
 	{Name: "bytes", Unit: "bytes"},
@@ -59,16 +56,23 @@ func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
 
 // ParseFigures reads the STAT lines of a reply to stats, up to END.
 func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
-	told, at := map[string]string{}, 0
+	told, n, err := readStats(b)
+	if err != nil {
+		return nil, 0, fmt.Errorf("stats: %w", err)
+	}
+	return told, n, nil
+}
+
+// errRefuses stands before the words of a server that gives no stats.
+var errRefuses = errors.New("server says")
+
+// readStats reads the STAT lines of a reply to stats or one of its kinds, up to END. It takes 0 bytes if the reply is incomplete.
+func readStats(b []byte) (told map[string]string, at int, err error) {
+	told = map[string]string{}
 	for {
 		line, n, err := readLine(b[at:])
-		switch {
-		case err != nil:
-			return nil, 0, fmt.Errorf("stats: %w", err)
-		case n == 0 && len(b) > maxFigures:
-			return nil, 0, errors.New("stats: no end within 1 MiB")
-		case n == 0:
-			return nil, 0, nil
+		if n == 0 || err != nil {
+			return nil, 0, err
 		}
 		at += n
 		word, rest, _ := bytes.Cut(line, []byte(" "))
@@ -76,9 +80,9 @@ func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 		case string(word) == "END":
 			return told, at, nil
 		case isError(word):
-			return nil, 0, fmt.Errorf("stats: server says %s", printable(string(line)))
+			return nil, 0, fmt.Errorf("%w %s", errRefuses, printable(string(line)))
 		case string(word) != "STAT":
-			return nil, 0, fmt.Errorf("stats: want STAT or END, got %s", quote(line))
+			return nil, 0, fmt.Errorf("want STAT or END, got %s", quote(line))
 		}
 		name, value, _ := strings.Cut(string(rest), " ")
 		told[name] = value

@@ -1,16 +1,12 @@
 package memcached
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -53,21 +49,21 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 }
 
 // identify greets and waits for the answers before it asks: a proxy that closes the connection on a question would discard them.
-func identify(conn net.Conn, greet func(net.Conn, *lineReader, map[string]string) error) (map[string]string, error) {
-	in := newLineReader(conn)
+func identify(conn net.Conn, greet func(*driver.Asker, map[string]string) error) (map[string]string, error) {
+	in := &driver.Asker{Conn: conn, Most: maxIdentity}
 	id := map[string]string{"server": "memcached"}
-	if err := greet(conn, in, id); err != nil {
+	if err := greet(in, id); err != nil {
 		return nil, err
 	}
 	if id[driver.Note] != "" {
 		return id, nil
 	}
 	for _, q := range questions {
-		stats, err := ask(conn, in, q.ask)
+		stats, err := ask(in, q.ask)
 		if err == nil && len(stats) == 0 && q.ask == "stats" {
 			err = errors.New("server tells nothing")
 		}
-		if err != nil {
+		if err != nil && (q.ask == "stats" || !errors.Is(err, errRefuses)) {
 			id[driver.Note] = fmt.Sprintf("the server says nothing of itself: %s: %v", q.ask, err)
 			break
 		}
@@ -93,15 +89,17 @@ func instance(stats map[string]string, from, to net.Addr) string {
 }
 
 // greetMeta sends the greeting of a codec for the meta commands.
-func greetMeta(conn net.Conn, in *lineReader, id map[string]string) error {
+func greetMeta(in *driver.Asker, id map[string]string) error {
 	hello, _ := codec{}.Greet(nil)
-	if _, err := conn.Write(hello); err != nil {
-		return err
-	}
+	in.Say(hello)
 	for i, g := range greetings {
-		rest, err := greet(in, i)
+		var rest string
+		err := in.Next(func(b []byte) (n int, err error) {
+			n, rest, err = parseGreeting(b, i)
+			return n, err
+		})
 		switch {
-		case errors.Is(err, errClosed) && g.want == "MN":
+		case errors.Is(err, driver.ErrHungUp) && g.want == "MN":
 			return fmt.Errorf("%s: %w: it may be a proxy that does not know the meta commands, as twemproxy: it must be memcached 1.6.10 or newer, or write protocol = \"text\"", g.ask, err)
 		case err != nil:
 			return fmt.Errorf("%s: %w", g.ask, err)
@@ -113,18 +111,17 @@ func greetMeta(conn net.Conn, in *lineReader, id map[string]string) error {
 }
 
 // greetText asks for the version. A proxy may not know the command, and close the connection.
-func greetText(conn net.Conn, in *lineReader, id map[string]string) error {
-	_, _ = conn.Write([]byte("version\r\n")) // if this fails, so does reading the answer
-	line, err := in.next()
-	if err = silence(err); errors.Is(err, errClosed) {
-		id[driver.Note] = fmt.Sprintf("the server says nothing of itself: version: %v: it may be a proxy, or speak TLS at this port", err)
-		return nil
-	}
-	if err == nil {
-		line, _, err = readLine(line)
-	}
+func greetText(in *driver.Asker, id map[string]string) error {
+	var line []byte
+	in.Say([]byte("version\r\n"))
+	err := in.Next(func(b []byte) (n int, err error) {
+		line, n, err = readLine(b)
+		return n, err
+	})
 	word, version, _ := strings.Cut(string(line), " ")
 	switch {
+	case errors.Is(err, driver.ErrHungUp):
+		id[driver.Note] = fmt.Sprintf("the server says nothing of itself: version: %v: it may be a proxy, or speak TLS at this port", err)
 	case err != nil:
 		return fmt.Errorf("version: %w", err)
 	case word == "VERSION" && version != "":
@@ -136,60 +133,13 @@ func greetText(conn net.Conn, in *lineReader, id map[string]string) error {
 }
 
 // ask asks for stats.
-func ask(conn net.Conn, in *lineReader, question string) (map[string]string, error) {
-	_, _ = conn.Write(append([]byte(question), "\r\n"...)) // if this fails, so does reading the answer
-	stats, err := readStats(in)
-	if err != nil {
-		return nil, silence(err)
-	}
-	return stats, nil
-}
-
-// silence explains that a server did not answer.
-func silence(err error) error {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errors.New("no answer in time")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return errClosed
-	}
-	return err
-}
-
-var errClosed = errors.New("server closed the connection")
-
-// greet reads the reply to a greeting and returns what follows its first word.
-func greet(in *lineReader, i int) (rest string, err error) {
-	line, err := in.next()
-	if err != nil {
-		return "", silence(err)
-	}
-	_, rest, err = parseGreeting(line, i)
-	return rest, err
-}
-
-// readStats reads the STAT lines of a reply to stats, up to END. If a server refuses, the result is empty.
-func readStats(in *lineReader) (map[string]string, error) {
-	stats := make(map[string]string)
-	for {
-		b, err := in.next()
-		if err != nil {
-			return nil, err
-		}
-		line, _, err := readLine(b)
-		if err != nil {
-			return nil, err
-		}
-		switch word, rest, _ := strings.Cut(string(line), " "); {
-		case word == "END", len(stats) == 0 && isError([]byte(word)):
-			return stats, nil
-		case word != "STAT":
-			return nil, fmt.Errorf("want STAT or END, got %s", quote(b))
-		default:
-			name, value, _ := strings.Cut(rest, " ")
-			stats[name] = value
-		}
-	}
+func ask(in *driver.Asker, question string) (stats map[string]string, err error) {
+	in.Say(append([]byte(question), "\r\n"...))
+	err = in.Next(func(b []byte) (n int, err error) {
+		stats, n, err = readStats(b)
+		return n, err
+	})
+	return stats, err
 }
 
 // describe adds what bears on a measurement. Servers other than memcached identify themselves in server_name, and give their own version beside the
@@ -205,34 +155,5 @@ func describe(id, stats map[string]string, fields []string) {
 		if value, ok := stats[name]; ok {
 			id[name] = value
 		}
-	}
-}
-
-// lineReader reads lines from a blocking connection, at most maxIdentity bytes in all.
-type lineReader struct {
-	limited io.LimitedReader
-	buf     *bufio.Reader
-}
-
-func newLineReader(conn net.Conn) *lineReader {
-	r := &lineReader{limited: io.LimitedReader{R: conn, N: maxIdentity}}
-	r.buf = bufio.NewReaderSize(&r.limited, maxLine)
-	return r
-}
-
-// next returns the next line with its terminator, valid until the next call.
-func (r *lineReader) next() ([]byte, error) {
-	line, err := r.buf.ReadSlice('\n')
-	switch {
-	case err == nil:
-		return line, nil
-	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, fmt.Errorf("line does not end within %d bytes: got %s", maxLine, quote(line))
-	case errors.Is(err, io.EOF) && r.limited.N == 0:
-		return nil, fmt.Errorf("reply goes on beyond %d bytes", maxIdentity)
-	case errors.Is(err, io.EOF):
-		return nil, errClosed
-	default:
-		return nil, err
 	}
 }

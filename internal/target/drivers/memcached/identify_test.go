@@ -94,10 +94,10 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 		name, says, want string
 	}{
 		{"closes for stats", greeted, "the server says nothing of itself: stats: server closed the connection"},
-		{"knows no stats", greeted + "ERROR\r\n", "the server says nothing of itself: stats: server tells nothing"},
+		{"knows no stats", greeted + "ERROR\r\n", "the server says nothing of itself: stats: server says ERROR"},
 		{"closes in stats", greeted + "STAT pid", "stats: server closed the connection"},
-		{"stats is odd", greeted + "STAT pid 7\r\nHD\r\n", `stats: want STAT or END, got "HD\r\n"`},
-		{"stats break off", greeted + "STAT pid 7\r\nSERVER_ERROR out of memory\r\n", `stats: want STAT or END, got "SERVER_ERROR out of memory\r\n"`},
+		{"stats is odd", greeted + "STAT pid 7\r\nHD\r\n", `stats: want STAT or END, got "HD"`},
+		{"stats break off", greeted + "STAT pid 7\r\nSERVER_ERROR out of memory\r\n", "stats: server says SERVER_ERROR out of memory"},
 		{"settings are odd", greeted + "STAT pid 7\r\nEND\r\n+OK\r\n", `stats settings: not the memcached protocol: got "+OK\r\n"`},
 		{"line without end", greeted + "STAT " + strings.Repeat("x", 3000), "stats: line does not end within 2048 bytes"},
 		{"stats without end", greeted + strings.Repeat("STAT pid 7\r\n", 100_000), "stats: reply goes on beyond 1048576 bytes"},

@@ -138,14 +138,4 @@ func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 	return codec{}, nil
 }
 
-// check refuses another driver's config, and an invalid one.
-func check(config any) (*Config, error) {
-	cfg, ok := config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("memcached: config is a %T, want a *memcached.Config", config)
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("memcached: %w", err)
-	}
-	return cfg, nil
-}
+func check(config any) (*Config, error) { return driver.ConfigOf[*Config]("memcached", config) }

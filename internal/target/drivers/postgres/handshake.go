@@ -107,11 +107,9 @@ func login(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgConn
 	if err != nil {
 		return nil, err
 	}
-	password := ""
-	if c.Password != nil {
-		if password, err = link.Secrets(c.Password.Name); err != nil {
-			return nil, fmt.Errorf("password of postgres: %w", err)
-		}
+	password, err := link.Secret(c.Password)
+	if err != nil {
+		return nil, fmt.Errorf("password of postgres: %w", err)
 	}
 	settings, err := c.settings(link.Endpoint, password)
 	if err != nil {

@@ -191,12 +191,5 @@ func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 }
 
 func configOf(link driver.Link) (*Config, error) {
-	c, ok := link.Config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("postgres: config is a %T, want a *postgres.Config", link.Config)
-	}
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
-	}
-	return c, nil
+	return driver.ConfigOf[*Config]("postgres", link.Config)
 }

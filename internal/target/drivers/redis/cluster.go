@@ -64,9 +64,9 @@ func (Driver) Watched(config any) bool {
 // Nodes greets the server and asks for the nodes. A cluster's are listed by CLUSTER NODES, which every version has, and which also lists nodes without
 // slots, such as those that are about to get some. Nodes without an address are left out.
 func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nodes []driver.Node, err error) {
-	cfg, ok := link.Config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("redis: config is a %T, want a *redis.Config", link.Config)
+	cfg, err := driver.ConfigOf[*Config]("redis", link.Config)
+	if err != nil {
+		return nil, err
 	}
 	if s := cfg.Sentinel; s != nil {
 		link.Config, link.Forms = &Config{Protocol: 2, Username: s.Username, Password: s.Password}, nil
@@ -76,8 +76,8 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nod
 		return nil, err
 	}
 	err = driver.Interruptible(ctx, conn, func() (err error) {
-		in := &replyReader{conn: conn}
-		if err := in.greeted(c); err != nil {
+		in := newAsker(conn)
+		if err := in.Greet(c); err != nil {
 			return err
 		}
 		switch {
@@ -107,35 +107,21 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nod
 }
 
 // clusterNodes asks a node for all nodes of the cluster.
-func clusterNodes(in *replyReader) ([]driver.Node, error) {
+func clusterNodes(in *asker) ([]driver.Node, error) {
 	text, err := in.cluster()
 	if err != nil {
 		return nil, err
 	}
-	host, _, err := net.SplitHostPort(in.conn.RemoteAddr().String())
+	host, _, err := net.SplitHostPort(in.Conn.RemoteAddr().String())
 	if err != nil {
 		host = "127.0.0.1" // the peer is a Unix socket
 	}
 	return parseNodes(text, host)
 }
 
-// greeted sends a greeting and reads the replies to it.
-func (r *replyReader) greeted(c driver.Codec) error {
-	request, replies := c.Greet(nil)
-	if _, err := r.conn.Write(request); err != nil {
-		return err
-	}
-	for i := range replies {
-		if err := r.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // cluster asks for CLUSTER NODES.
-func (r *replyReader) cluster() (string, error) {
-	v, err := r.ask("CLUSTER", "NODES")
+func (a *asker) cluster() (string, error) {
+	v, err := a.ask("CLUSTER", "NODES")
 	switch {
 	case err != nil:
 		return "", err

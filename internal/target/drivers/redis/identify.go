@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"strings"
-	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -52,8 +49,8 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (
 
 // identify greets and waits for the answers before it asks: a proxy that closes the connection on a question would discard them.
 func identify(conn net.Conn, c driver.Codec, asks *asks, link driver.Link) (map[string]string, error) {
-	in := &replyReader{conn: conn}
-	if err := in.greeted(c); err != nil {
+	in := newAsker(conn)
+	if err := in.Greet(c); err != nil {
 		return nil, err
 	}
 	for _, f := range link.Forms {
@@ -88,7 +85,7 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, link driver.Link) (map[
 }
 
 // answersEach sends MGET for keys that do not exist, to check that the answer has a value for each.
-func answersEach(in *replyReader) error {
+func answersEach(in *asker) error {
 	keys := []string{"{loadgen:nobody}:1", "{loadgen:nobody}:2"} // in the same slot of a cluster
 	head, err := in.ask(append([]string{"MGET"}, keys...)...)
 	if err != nil {
@@ -109,7 +106,7 @@ func answersEach(in *replyReader) error {
 }
 
 // deaf sends PING with a word, and reports whether the server does not repeat it. Ignite is such a server, on its port for REST and RESP.
-func deaf(in *replyReader) bool {
+func deaf(in *asker) bool {
 	word, err := in.ask("PING", "loadgen")
 	return err == nil && word.kind == status && string(word.text) == "PONG"
 }
@@ -124,7 +121,7 @@ func clientConnector(endpoint string) string {
 }
 
 // readInfo sends INFO.
-func readInfo(in *replyReader) (map[string]string, error) {
+func readInfo(in *asker) (map[string]string, error) {
 	info, err := in.ask("INFO")
 	switch {
 	case err != nil:
@@ -139,14 +136,14 @@ func readInfo(in *replyReader) (map[string]string, error) {
 
 // describe sends COMMAND INFO for the command of a form, to check that the server has it and that the number of words is right. If a server cannot
 // describe commands, errors appear only under load.
-func (a *ask) describe(in *replyReader) error {
+func (a *ask) describe(in *asker) error {
 	if a.whole {
 		return nil // the trace says which commands there are
 	}
 	name := a.args[0].String()
-	_, _ = in.conn.Write(appendCommand(nil, "COMMAND", "INFO", name)) // if this fails, so does reading the answer
+	in.Say(appendCommand(nil, "COMMAND", "INFO", name))
 	unknown, arity, flags := false, int64(0), []string(nil)
-	err := in.next(func(b []byte) (int, error) {
+	err := in.Next(func(b []byte) (int, error) {
 		head, at, err := readReply(b)
 		if at == 0 || err != nil || head.elements() == 0 {
 			return at, err
@@ -159,7 +156,7 @@ func (a *ask) describe(in *replyReader) error {
 		return whole, nil
 	})
 	if err != nil {
-		return silence(err)
+		return err
 	}
 	if unknown {
 		return fmt.Errorf("the server has no command %s: write one that it has, or start a server that has it", strings.ToUpper(name))
@@ -192,17 +189,6 @@ func described(b []byte) (unknown bool, arity int64, flags []string) {
 		flags = append(flags, string(flag.text))
 	}
 	return false, arity, flags
-}
-
-// silence explains that a server did not answer.
-func silence(err error) error {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errors.New("no answer in time")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return errClosed
-	}
-	return err
 }
 
 // parseInfo returns the name:value lines of an INFO reply.
@@ -239,7 +225,7 @@ func describe(info map[string]string) map[string]string {
 
 // readSetting sends CONFIG GET. The reply is a map; or an array of name and value, empty for a setting the server lacks; or an error if the server
 // refuses.
-func readSetting(in *replyReader, name string, id map[string]string) error {
+func readSetting(in *asker, name string, id map[string]string) error {
 	head, err := in.ask("CONFIG", "GET", name)
 	if err != nil {
 		return err
@@ -267,61 +253,24 @@ func readSetting(in *replyReader, name string, id map[string]string) error {
 	return nil
 }
 
-var errClosed = errors.New("server closed the connection")
+// asker reads replies, at most maxIdentity bytes to a question.
+type asker struct{ driver.Asker }
 
-// replyReader reads replies from a blocking connection, at most maxIdentity bytes in all.
-type replyReader struct {
-	conn  net.Conn
-	buf   []byte // bytes that were read and not yet taken
-	total int
+func newAsker(conn net.Conn) *asker {
+	return &asker{driver.Asker{Conn: conn, Most: maxIdentity}}
 }
 
 // ask sends a command, and reads the first value of the reply.
-func (r *replyReader) ask(command ...string) (reply, error) {
-	_, _ = r.conn.Write(appendCommand(nil, command...)) // if this fails, so does reading the answer
-	return r.value()
+func (a *asker) ask(command ...string) (reply, error) {
+	a.Say(appendCommand(nil, command...))
+	return a.value()
 }
 
-// value reads the next value; its text is valid until the next call.
-func (r *replyReader) value() (v reply, err error) {
-	err = r.next(func(b []byte) (n int, err error) {
+// value reads the next value.
+func (a *asker) value() (v reply, err error) {
+	err = a.Next(func(b []byte) (n int, err error) {
 		v, n, err = readReply(b)
 		return n, err
 	})
-	return v, silence(err)
-}
-
-// next reads until parse takes something.
-func (r *replyReader) next(parse func([]byte) (int, error)) error {
-	for {
-		n, err := parse(r.buf)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			r.buf = r.buf[n:]
-			return nil
-		}
-		if r.total >= maxIdentity {
-			return fmt.Errorf("reply goes on beyond %d bytes", maxIdentity)
-		}
-		if err := r.fill(); err != nil {
-			return err
-		}
-	}
-}
-
-func (r *replyReader) fill() error {
-	r.buf = append(make([]byte, 0, max(8<<10, 2*len(r.buf))), r.buf...)
-	free := r.buf[len(r.buf):cap(r.buf)]
-	n, err := r.conn.Read(free[:min(len(free), maxIdentity-r.total)])
-	r.buf, r.total = r.buf[:len(r.buf)+n], r.total+n
-	switch {
-	case n > 0:
-		return nil
-	case errors.Is(err, io.EOF):
-		return errClosed
-	default:
-		return err
-	}
+	return v, err
 }

@@ -148,19 +148,13 @@ func (Driver) Builtin() string { return "resp" }
 
 // NewCodec returns a codec that greets as the link's *Config says. The secret is looked up here.
 func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
-	cfg, ok := link.Config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("redis: config is a %T, want a *redis.Config", link.Config)
+	cfg, err := driver.ConfigOf[*Config]("redis", link.Config)
+	if err != nil {
+		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
-	}
-	var password string
-	if cfg.Password != nil {
-		var err error
-		if password, err = link.Secrets(cfg.Password.Name); err != nil {
-			return nil, fmt.Errorf("password of redis: %w", err)
-		}
+	password, err := link.Secret(cfg.Password)
+	if err != nil {
+		return nil, fmt.Errorf("password of redis: %w", err)
 	}
 	asks, err := newAsks(link)
 	if err != nil {

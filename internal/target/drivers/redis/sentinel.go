@@ -41,12 +41,12 @@ const (
 var all = [][2]int{{0, lastSlot}}
 
 // nodes asks a Sentinel for the master and its replicas. A Sentinel that has not heard of a failover yet has a lower epoch than the others.
-func (s *Sentinel) nodes(in *replyReader) ([]driver.Node, error) {
+func (s *Sentinel) nodes(in *asker) ([]driver.Node, error) {
 	var request []byte
 	for _, about := range []string{"GET-MASTER-ADDR-BY-NAME", "MASTER", "REPLICAS"} {
 		request = appendCommand(request, "SENTINEL", about, s.Master)
 	}
-	_, _ = in.conn.Write(request) // if this fails, so does reading the answer
+	in.Say(request)
 	at, err := in.texts()
 	if err != nil {
 		return nil, fmt.Errorf("SENTINEL GET-MASTER-ADDR-BY-NAME: %w", in.sentinel(err))
@@ -88,7 +88,7 @@ func (s *Sentinel) nodes(in *replyReader) ([]driver.Node, error) {
 }
 
 // stranger returns the error for a Sentinel that watches no master of the name. The answers to the other two questions still have to be read.
-func (s *Sentinel) stranger(in *replyReader) error {
+func (s *Sentinel) stranger(in *asker) error {
 	for range 2 {
 		if _, err := in.value(); err != nil { // an error
 			return err
@@ -114,7 +114,7 @@ func (s *Sentinel) stranger(in *replyReader) error {
 }
 
 // sentinel explains the answer of a server that is not a Sentinel.
-func (r *replyReader) sentinel(err error) error {
+func (a *asker) sentinel(err error) error {
 	if strings.Contains(err.Error(), "unknown command") {
 		return errors.New("the server is no Sentinel: write the endpoints of Sentinels, whose port is usually 26379, or leave sentinel out of the target")
 	}
@@ -122,7 +122,7 @@ func (r *replyReader) sentinel(err error) error {
 }
 
 // replicated asks a master for its replicas.
-func replicated(in *replyReader) ([]driver.Node, error) {
+func replicated(in *asker) ([]driver.Node, error) {
 	head, err := in.ask("ROLE")
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func replicated(in *replyReader) ([]driver.Node, error) {
 	if head, err = in.value(); err != nil {
 		return nil, err
 	}
-	master := driver.Node{Addr: in.conn.RemoteAddr().String(), Slots: all}
+	master := driver.Node{Addr: in.Conn.RemoteAddr().String(), Slots: all}
 	nodes := []driver.Node{master}
 	for range head.elements() {
 		at, err := in.texts()
@@ -159,8 +159,8 @@ func replicated(in *replyReader) ([]driver.Node, error) {
 }
 
 // texts reads an array of texts; none if it is null.
-func (r *replyReader) texts() (list []string, err error) {
-	head, err := r.value()
+func (a *asker) texts() (list []string, err error) {
+	head, err := a.value()
 	switch {
 	case err != nil:
 		return nil, err
@@ -172,7 +172,7 @@ func (r *replyReader) texts() (list []string, err error) {
 		return nil, errors.New("want a list")
 	}
 	for range head.elements() {
-		v, err := r.value()
+		v, err := a.value()
 		if err != nil {
 			return nil, err
 		}

@@ -69,9 +69,9 @@ func TestQuestion(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{}, "GET /stub_status HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: loadgen\r\n\r\n"},
+		{Config{MaxBody: 1}, "GET /stub_status HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: loadgen\r\n\r\n"},
 		{
-			Config{Status: "/server-status?auto", Host: "shop", Authorization: &driver.Secret{Name: "TOKEN"}},
+			Config{MaxBody: 1, Status: "/server-status?auto", Host: "shop", Authorization: &driver.Secret{Name: "TOKEN"}},
 			"GET /server-status?auto HTTP/1.1\r\nHost: shop\r\nUser-Agent: loadgen\r\nAuthorization: Bearer TOKEN\r\n\r\n",
 		},
 	} {

@@ -60,9 +60,9 @@ func (HTTP2) NewCodec(link driver.Link) (driver.Codec, error) {
 
 // Identify sends HEAD /. The status does not matter: servers identify themselves in the Server header.
 func (HTTP2) Identify(ctx context.Context, c net.Conn, link driver.Link) (map[string]string, error) {
-	cfg, ok := link.Config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("http2: config is a %T, want a *web.Config", link.Config)
+	cfg, err := driver.ConfigOf[*Config]("http2", link.Config)
+	if err != nil {
+		return nil, err
 	}
 	scheme := "http://"
 	if link.TLS {

@@ -124,14 +124,10 @@ func newClient(link driver.Link, endpoint string) (*client, error) {
 
 // settings returns a link's config, and the secret that it names; "" if it names none.
 func settings(link driver.Link) (cfg *Config, authorization string, err error) {
-	cfg, ok := link.Config.(*Config)
-	if !ok {
-		return nil, "", fmt.Errorf("web: config is a %T, want a *web.Config", link.Config)
+	if cfg, err = driver.ConfigOf[*Config]("web", link.Config); err != nil {
+		return nil, "", err
 	}
-	if cfg.Authorization == nil {
-		return cfg, "", nil
-	}
-	if authorization, err = link.Secrets(cfg.Authorization.Name); err != nil {
+	if authorization, err = link.Secret(cfg.Authorization); err != nil {
 		return nil, "", fmt.Errorf("authorization: %w", err)
 	}
 	if !plain(authorization) {
@@ -161,12 +157,12 @@ func host(cfg *Config, endpoint string) string {
 
 // Identify sends HEAD /. The status does not matter: servers identify themselves in the Server header.
 func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
-	cfg, ok := link.Config.(*Config)
-	if !ok {
-		return nil, fmt.Errorf("web: config is a %T, want a *web.Config", link.Config)
+	cfg, err := driver.ConfigOf[*Config]("web", link.Config)
+	if err != nil {
+		return nil, err
 	}
 	var response fasthttp.Response
-	err := driver.Interruptible(ctx, conn, func() error {
+	err = driver.Interruptible(ctx, conn, func() error {
 		if _, err := fmt.Fprintf(conn, "HEAD / HTTP/1.1\r\nHost: %s\r\nUser-Agent: loadgen\r\nConnection: close\r\n\r\n", host(cfg, link.Endpoint)); err != nil {
 			return err
 		}
