@@ -218,9 +218,9 @@ func (o *orders) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 	for _, m := range []*pb.FromCoordinator{
 		{Message: &pb.FromCoordinator_Welcome{Welcome: &pb.Welcome{Protocol: 3, Run: "r", HeartbeatNs: 1e9, LeaseNs: 1e10}}},
 		{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{}}},
-		envelope(1, &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: &pb.Assignment{Run: "r", Plan: a.Plan, Digest: a.Digest, Workers: 1}}}),
-		envelope(2, &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: &pb.Step{Phase: "p", Kind: "load", Last: true, To: 16}}}),
-		envelope(3, &pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{}}}),
+		envelope(1, &pb.Envelope{Kind: "assign", Facts: []byte(`{"RunID": "r", "Digest": "` + a.Digest + `", "Workers": 1}`), Content: a.Plan}),
+		envelope(2, &pb.Envelope{Kind: "prepare", Facts: []byte(`{"Phase": "p", "Kind": "load", "Last": true, "To": 16}`)}),
+		envelope(3, &pb.Envelope{Kind: "start", Facts: []byte("0")}),
 	} {
 		if err := stream.Send(m); err != nil {
 			return err

@@ -54,17 +54,17 @@ func TestRefused(t *testing.T) {
 	inBubble("version", func(t *testing.T, f *fleet) {
 		bye := f.hello(t, &pb.Hello{Protocol: 7, Name: "w9", Incarnation: "x", Version: "v9"}).GetGoodbye()
 		require.True(t, bye.GetForGood())
-		require.Equal(t, "the coordinator speaks protocol 5 (loadgen v1), this worker protocol 7 (loadgen v9): run the same version on both sides", bye.GetReason())
+		require.Equal(t, "the coordinator speaks protocol 6 (loadgen v1), this worker protocol 7 (loadgen v9): run the same version on both sides", bye.GetReason())
 	})
 	inBubble("name", func(t *testing.T, f *fleet) {
 		for _, name := range []string{"", "a b", "../x", string(make([]byte, 65))} {
-			require.True(t, f.hello(t, &pb.Hello{Protocol: 5, Name: name}).GetGoodbye().GetForGood())
+			require.True(t, f.hello(t, &pb.Hello{Protocol: 6, Name: name}).GetGoodbye().GetForGood())
 		}
 	})
 	inBubble("host", func(t *testing.T, f *fleet) {
 		for _, text := range []string{"a\nb", "a\tb", "\x1b[2J", "a\u202eb", "a\u2028b", "a\u200bb", "\xff", strings.Repeat("x", 256)} {
 			for _, h := range []*pb.Hello{{Host: text, Version: "v1"}, {Host: "here", Version: text}} {
-				h.Protocol, h.Name, h.Incarnation = 5, "w1", "x"
+				h.Protocol, h.Name, h.Incarnation = 6, "w1", "x"
 				stream := f.dial(t)
 				if err := stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: h}}); err != nil {
 					require.ErrorContains(t, err, "invalid UTF-8")
@@ -80,18 +80,18 @@ func TestRefused(t *testing.T) {
 	})
 	inBubble("duplicate", func(t *testing.T, f *fleet) {
 		f.members()
-		bye := f.hello(t, &pb.Hello{Protocol: 5, Name: "w1", Incarnation: "another"}).GetGoodbye()
+		bye := f.hello(t, &pb.Hello{Protocol: 6, Name: "w1", Incarnation: "another"}).GetGoodbye()
 		require.False(t, bye.GetForGood())
 		require.Equal(t, `another worker is called "w1"; it may be the one that ran here before`, bye.GetReason())
 	})
 	inBubble("late", func(t *testing.T, f *fleet) {
 		f.members()
-		bye := f.hello(t, &pb.Hello{Protocol: 5, Name: "w2", Incarnation: "x"}).GetGoodbye()
+		bye := f.hello(t, &pb.Hello{Protocol: 6, Name: "w2", Incarnation: "x"}).GetGoodbye()
 		require.False(t, bye.GetForGood())
 		require.Equal(t, "a run is under way, and it has the workers it needs: wait for the next", bye.GetReason())
 	})
 	inBubble("another state", func(t *testing.T, f *fleet) {
-		bye := f.hello(t, &pb.Hello{Protocol: 5, Name: "w2", Incarnation: "x", Received: 3}).GetGoodbye()
+		bye := f.hello(t, &pb.Hello{Protocol: 6, Name: "w2", Incarnation: "x", Received: 3}).GetGoodbye()
 		require.Contains(t, bye.GetReason(), "what this worker remembers does not fit the run")
 	})
 	inBubble("no hello", func(t *testing.T, f *fleet) {
@@ -122,7 +122,7 @@ func TestOtherDrivers(t *testing.T) {
 		defer cancel()
 		_, err := f.server.Wait(ctx, 1)
 		require.ErrorContains(t, err, "of 1 wanted; worker w1 was refused: "+here)
-		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 5, Name: "w2", Incarnation: "x", Drivers: same}).GetWelcome())
+		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 6, Name: "w2", Incarnation: "x", Drivers: same}).GetWelcome())
 	})
 }
 

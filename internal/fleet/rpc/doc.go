@@ -37,7 +37,7 @@ package rpc
 import "time"
 
 // protocol is the version of the stream's messages. Both ends must use the same.
-const protocol = 5
+const protocol = 6
 
 const (
 	maxMessage   = 16 << 20 // bytes: the limit of a run directory for one snapshot, so whatever can be sent can be kept

@@ -88,7 +88,7 @@ func TestHeartbeatsWaitForLittle(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"queue": func(t *rapid.T) {
-				e := &pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, rapid.IntRange(1, 50_000).Draw(t, "size"))}}
+				e := &pb.Envelope{Content: make([]byte, rapid.IntRange(1, 50_000).Draw(t, "size"))}
 				r.link.push(e)
 				queued = append(queued, e)
 			},
@@ -161,7 +161,7 @@ func TestHeartbeatsOvertakeOnASlowLink(t *testing.T) {
 				}, insecure.NewCredentials())
 				defer s.end()
 				for _, size := range sizes {
-					s.push(&pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, max(size, 5000))}})
+					s.push(&pb.Envelope{Content: make([]byte, max(size, 5000))})
 				}
 				ctx, leave := context.WithCancel(context.Background())
 				gone := make(chan struct{})

@@ -1,15 +1,19 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/load/engine"
@@ -29,69 +32,69 @@ import (
 var (
 	hostileTexts   = []string{"", "\x00", "a\nb\r", "\u202egnp", "\x1b]0;x\a", "../../etc/passwd", strings.Repeat("x", 1<<20), "none"}
 	hostileNumbers = []int64{0, 1, -1, math.MinInt64, math.MaxInt64, math.MaxInt32 + 1, math.MaxUint32}
-	hostileFloats  = []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}
+	hostileFloats  = []float64{0, -1, 0.5, 1e20, -math.MaxFloat64, math.MaxFloat64, math.SmallestNonzeroFloat64}
 )
 
 // many is how many elements a hostile list or map has.
 const many = 10_000
 
-// corrupt puts such values into some fields of a message and of its submessages.
-func (p *pen) corrupt(m protoreflect.Message) {
-	fields := m.Descriptor().Fields()
-	for i := range fields.Len() {
-		f := fields.Get(i)
-		switch {
-		case f.IsMap() && p.draw(16) == 0:
-			all := m.Mutable(f).Map()
-			for n := range many {
-				all.Set(protoreflect.ValueOfString(fmt.Sprint(n)).MapKey(), all.NewValue())
-			}
-		case f.IsMap() && p.draw(4) == 0:
-			all := m.Mutable(f).Map()
-			v := all.NewValue()
-			p.corrupt(v.Message())
-			all.Set(protoreflect.ValueOfString(p.text()).MapKey(), v)
-		case f.IsMap():
-		case f.IsList():
-			n, v := pick(p, 0, 1, 1, 1, 1, 1, 1, many), p.scalar(f)
-			for n*len(v.String()) > maxMessage { // a long text so many times would only hold up the one who sends it
-				v = p.scalar(f)
-			}
-			for range n {
-				m.Mutable(f).List().Append(v)
-			}
-		case f.Kind() == protoreflect.MessageKind:
-			if m.Has(f) {
-				p.corrupt(m.Mutable(f).Message())
-			}
-		case p.draw(3) == 0:
-			m.Set(f, p.scalar(f))
+// corrupt puts such values into some fields of an envelope and of its facts.
+func (p *pen) corrupt(e *pb.Envelope) {
+	var facts any
+	if json.Unmarshal(e.GetFacts(), &facts) == nil {
+		var err error
+		if e.Facts, err = json.Marshal(p.corrupted(facts)); err != nil {
+			panic(err)
+		}
+	}
+	for _, change := range []func(){
+		func() { e.Kind = p.text() },
+		func() { e.Error = p.text() },
+		func() { e.Facts = []byte(p.text()) },
+		func() { e.Facts = bytes.Replace(e.GetFacts(), []byte(":0"), []byte(":NaN"), 1) },
+		func() { e.Content = []byte(p.text()) },
+	} {
+		if p.draw(8) == 0 {
+			change()
 		}
 	}
 }
 
+// corrupted returns facts with such values in them.
+func (p *pen) corrupted(facts any) any {
+	all, ok := facts.(map[string]any)
+	switch {
+	case ok && p.draw(16) == 0:
+		for n := range many {
+			all[fmt.Sprint(n)] = nil
+		}
+	case ok:
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			all[name] = p.corrupted(all[name])
+		}
+		all[p.text()] = p.text()
+	case p.draw(3) > 0:
+		return facts
+	default:
+		return p.hostile(facts)
+	}
+	return all
+}
+
 func (p *pen) text() string { return pick(p, hostileTexts...) }
 
-// scalar is a hostile value of a field's kind.
-func (p *pen) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
-	n := pick(p, hostileNumbers...)
-	switch f.Kind() {
-	case protoreflect.StringKind:
-		return protoreflect.ValueOfString(p.text())
-	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes([]byte(p.text()))
-	case protoreflect.DoubleKind:
-		return protoreflect.ValueOfFloat64(pick(p, hostileFloats...))
-	case protoreflect.BoolKind:
-		return protoreflect.ValueOfBool(n > 0)
-	case protoreflect.Uint32Kind:
-		return protoreflect.ValueOfUint32(uint32(n))
-	case protoreflect.Uint64Kind:
-		return protoreflect.ValueOfUint64(uint64(n))
-	case protoreflect.Int64Kind:
-		return protoreflect.ValueOfInt64(n)
+// hostile returns a value in place of a fact, mostly one of its type.
+func (p *pen) hostile(fact any) any {
+	switch _, text := fact.(string); {
+	case p.draw(8) == 0:
+		list := slices.Repeat([]string{hostileTexts[p.draw(6)]}, pick(p, 1, 1, 1, many)) // of short ones: long ones would only hold up the sender
+		return pick[any](p, list, map[string][]string{p.text(): list}, map[string]map[string]string{"t": {p.text(): p.text()}})
+	case text:
+		return p.text()
+	case p.draw(2) == 0:
+		return pick(p, hostileFloats...)
 	}
-	panic("no order has a field of kind " + f.Kind().String())
+	return pick(p, hostileNumbers...)
 }
 
 // hostileCoordinator sends impossible orders, one after another, until a worker hangs up or has had its share.
@@ -131,7 +134,7 @@ func (h *hostileCoordinator) Join(stream grpc.BidiStreamingServer[pb.FromWorker,
 	for n := uint64(1); n <= share; n++ {
 		e := h.pen.order(time.Since(h.began))
 		if h.pen.draw(3) > 0 {
-			h.pen.corrupt(e.ProtoReflect())
+			h.pen.corrupt(e)
 		}
 		if e.Number = n; h.pen.draw(50) == 0 {
 			e.Number = pick(h.pen, 0, n+1, uint64(math.MaxUint64))
@@ -149,7 +152,6 @@ func (h *hostileCoordinator) Join(stream grpc.BidiStreamingServer[pb.FromWorker,
 
 // answered echoes heartbeats until an order is answered, or taken if it is one that has no answer.
 func (h *hostileCoordinator) answered(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator], order *pb.Envelope) error {
-	_, drain := order.GetContent().(*pb.Envelope_Drain)
 	var parts conn
 	for {
 		m, err := stream.Recv()
@@ -164,15 +166,15 @@ func (h *hostileCoordinator) answered(stream grpc.BidiStreamingServer[pb.FromWor
 			now := int64(time.Since(h.began))
 			err = stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: m.Heartbeat.GetSentNs(), ReceivedNs: now, EchoedNs: now}}})
 		case *pb.FromWorker_Received:
-			if drain && m.Received >= order.GetNumber() {
+			if order.GetKind() == kindDrain && m.Received >= order.GetNumber() {
 				return nil
 			}
 		}
 		if err != nil {
 			return err
 		}
-		if e != nil && e.GetSnapshot() == nil {
-			h.heard = append(h.heard, e.GetAssigned().GetError()+e.GetReady().GetError()+e.GetFinal().GetError())
+		if e != nil && e.GetKind() != kindSnapshot {
+			h.heard = append(h.heard, e.GetError())
 			return nil
 		}
 	}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -26,15 +25,18 @@ func seeds(f *testing.F, add func(m proto.Message)) {
 	*totals.Request(0, driver.Get) = measure.Requests{Sent: 1, Answered: 1}
 	snap, err := encodeSnapshot(&measure.Snapshot{SeqFirst: 1, SeqLast: 1, From: 5, To: 20, Delta: *totals, Running: totals.Counters()})
 	require.NoError(f, err)
-	final, err := encodeFinal(&worker.Final{Totals: totals}, nil)
+	final, err := encodeFinal(&worker.Final{Totals: totals})
 	require.NoError(f, err)
-	ready := encodeReady(worker.Ready{Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "1"}}}}, exchange{}, errors.New("no"))
 	for _, e := range []*pb.Envelope{
-		snap, final, ready, encodeStep(worker.Step{Phase: "p", Kind: worker.Load, To: 3}), encodeAssignment(worker.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7),
-		{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{}}},
-		{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: -1 << 63}}},
-		{Content: &pb.Envelope_Drain{}},
-		{Content: &pb.Envelope_Abandon{}},
+		snap, final,
+		envelope(f, kindReady, worker.Ready{Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "1"}}}}),
+		envelope(f, kindPrepare, worker.Step{Phase: "p", Kind: worker.Load, To: 3}),
+		envelope(f, kindAssign, assignment{worker.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7}),
+		envelope(f, kindStart, int64(-1<<63)),
+		{Kind: kindAssigned},
+		{Kind: kindReady, Error: "no"},
+		{Kind: kindDrain},
+		{Kind: kindAbandon},
 		{},
 	} {
 		e.Number = 1
@@ -140,7 +142,7 @@ func FuzzFromCoordinator(f *testing.F) {
 			s := newSession(JoinConfig{Name: "w", New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1}, nil)
 			if assigned {
 				require.NoError(t, s.echoed(&pb.Echo{}, s.now(), time.Second))
-				require.NoError(t, s.assign(&pb.Assignment{Workers: 1}))
+				require.NoError(t, s.assign(envelope(t, kindAssign, worker.Assignment{Workers: 1})))
 			}
 			return s
 		}
@@ -148,7 +150,7 @@ func FuzzFromCoordinator(f *testing.F) {
 			s := begin(assigned)
 			switch m := msg.GetMessage().(type) {
 			case *pb.FromCoordinator_Envelope:
-				if s.accept(m.Envelope) == nil && m.Envelope.GetContent() != nil && assigned {
+				if s.accept(m.Envelope) == nil && m.Envelope.GetKind() != "" && assigned {
 					other := begin(true) // s carries it out at any time, or ends before
 					_ = other.do(m.Envelope)
 					other.end()

@@ -26,25 +26,30 @@ func (s *session) carryOut() {
 
 // do carries out one order and returns the answer.
 func (s *session) do(e *pb.Envelope) *pb.Envelope {
-	switch order := e.GetContent().(type) {
-	case *pb.Envelope_Assignment:
-		s.refused = s.assign(order.Assignment)
-		return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: textOf(s.refused)}}}
-	case *pb.Envelope_Prepare:
-		return s.prepare(order.Prepare)
-	case *pb.Envelope_Start:
-		return s.start(order.Start)
+	kind, answer := kindAssigned, &pb.Envelope{Kind: kindAssigned}
+	var err error
+	switch e.GetKind() {
+	case kindAssign:
+		err = s.assign(e)
+		s.refused = err
+	case kindPrepare:
+		kind = kindReady
+		answer, err = s.prepare(e)
+	case kindStart:
+		kind = kindFinal
+		answer, err = s.start(e)
+	default:
+		err = fmt.Errorf("an unknown order, %.100q", e.GetKind())
 	}
-	return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: fmt.Sprintf("an unknown order, a %T", e.GetContent())}}}
+	if err != nil {
+		return &pb.Envelope{Kind: kind, Error: textOf(err)}
+	}
+	return answer
 }
 
 // assign takes on a run, with the clocks as they stand now.
-func (s *session) assign(m *pb.Assignment) error {
-	a, err := decodeAssignment(m)
-	if err != nil {
-		return err
-	}
-	zero, err := decodeTime(m.GetZeroNs())
+func (s *session) assign(e *pb.Envelope) error {
+	a, zero, err := decodeAssignment(e)
 	if err != nil {
 		return err
 	}
@@ -72,20 +77,23 @@ func (s *session) assign(m *pb.Assignment) error {
 
 var errUnassigned = errors.New("an order before an assignment")
 
-func (s *session) prepare(m *pb.Step) *pb.Envelope {
-	step, err := decodeStep(m)
+func (s *session) prepare(e *pb.Envelope) (*pb.Envelope, error) {
+	step, err := decodeStep(e)
 	if err == nil && s.local == nil {
 		err = errUnassigned
 	}
 	if err != nil {
-		e := &pb.Ready{Step: m.GetSeq(), Error: textOf(err)}
-		return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: e}}
+		return nil, err
 	}
 	ctx, stop := s.leased()
 	ready, err := s.local.Prepare(ctx, step)
 	stop()
+	if err != nil {
+		return nil, err
+	}
 	ready.Step = step.Seq
-	return encodeReady(ready, s.clocks, err)
+	ready.Offset, ready.Uncertainty, ready.RTT = s.clocks.offset, s.clocks.rtt/2, s.clocks.rtt
+	return sealed(kindReady, plainReady(ready), nil)
 }
 
 var errLapsed = errors.New("the lease was over before the step was ready: nothing had been heard from the coordinator")
@@ -114,23 +122,26 @@ func (s *session) leased() (ctx context.Context, stop func()) {
 	}
 }
 
-func (s *session) start(m *pb.Start) *pb.Envelope {
-	at, err := decodeTime(m.GetAtNs())
+func (s *session) start(e *pb.Envelope) (*pb.Envelope, error) {
+	ns, err := opened[int64](e)
+	if err != nil {
+		return nil, err
+	}
+	at, err := decodeTime(ns)
 	if err == nil && s.local == nil {
 		err = errUnassigned
 	}
 	if err != nil {
-		return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{Error: textOf(err)}}}
+		return nil, err
 	}
 	final, err := s.local.Run(s.work, at, func(snap *measure.Snapshot) (func() error, error) {
 		s.wait()
 		return func() error { return nil }, s.keep(snap)
 	})
-	e, encodeErr := encodeFinal(&final, err)
-	if encodeErr != nil {
-		return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{Error: textOf(encodeErr)}}}
+	if err != nil {
+		return nil, err
 	}
-	return e
+	return encodeFinal(&final)
 }
 
 const (
@@ -164,9 +175,9 @@ func (s *session) keep(snap *measure.Snapshot) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.poke()
-	if tail := s.link.tail(); tail.GetSnapshot() != nil && s.link.held+len(e.GetSnapshot()) > s.cfg.Spool {
+	if tail := s.link.tail(); tail.GetKind() == kindSnapshot && s.link.held+len(e.GetContent()) > s.cfg.Spool {
 		var joint measure.Snapshot
-		if err := decodeSnapshot(&joint, tail.GetSnapshot()); err != nil {
+		if err := decodeSnapshot(&joint, tail.GetContent()); err != nil {
 			return err
 		}
 		if joint.Merge(snap) == nil {

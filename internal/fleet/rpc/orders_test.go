@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/worker"
+	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -126,48 +126,57 @@ func pick[T any](p *pen, all ...T) T { return all[p.draw(len(all))] }
 func (p *pen) order(now time.Duration) *pb.Envelope {
 	switch p.draw(8) {
 	case 0:
-		m := &pb.Assignment{Run: "r", Plan: p.bytes, Digest: p.digest, Workers: pick(p, uint32(1), 1, 1, 0, 2, 1<<31), ZeroNs: int64(now)}
+		m := assignment{worker.Assignment{RunID: "r", Plan: p.bytes, Digest: p.digest, Workers: pick(p, 1, 1, 1, 0, 2, 1<<31)}, int64(now)}
 		switch p.draw(6) {
 		case 0:
 			m.Digest = "another"
 		case 1:
 			m.Plan = m.Plan[:len(m.Plan)-1]
 		case 2:
-			m.ZeroNs = pick(p, int64(math.MaxInt64), math.MinInt64, -1)
+			m.ZeroNS = pick(p, int64(math.MaxInt64), math.MinInt64, -1)
 		}
-		return &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: m}}
+		return encoded(kindAssign, m, m.Plan)
 	case 1, 2, 3:
 		ph := pick(p, p.plan.Phases...)
-		m := &pb.Step{Seq: uint32(p.draw(5)), Phase: ph.Name, Kind: string(pick(p, worker.Setup, worker.Populate, worker.Clear, worker.Load, worker.Load, worker.Load)), Last: p.draw(2) > 0, To: uint32(ph.Sessions())}
+		m := worker.Step{Seq: p.draw(5), Phase: ph.Name, Kind: pick(p, worker.Setup, worker.Populate, worker.Clear, worker.Load, worker.Load, worker.Load), Last: p.draw(2) > 0, To: ph.Sessions()}
 		if o := ph.Open; o != nil {
-			m.Rate, m.DurationNs = o.Rate, int64(10*time.Millisecond)
+			m.Shape.Rate, m.Shape.Duration = o.Rate, 10*time.Millisecond
 		}
 		if ph.Populate != nil {
-			m.Kind = string(worker.Populate)
+			m.Kind = worker.Populate
 		}
 		switch p.draw(8) {
 		case 0:
 			m.Phase = "none"
 		case 1:
-			m.From, m.To = uint32(p.draw(5)), uint32(p.draw(7))
+			m.From, m.To = p.draw(5), p.draw(7)
 		case 2:
-			m.To = pick(p, uint32(maxSessions), math.MaxUint32)
+			m.To = pick(p, maxSessions, math.MaxUint32)
 		case 3:
-			m.Rate, m.RateFrom = pick(p, 0, 1e9, math.NaN(), math.Inf(1), -1), pick(p, 0, 1e9, math.NaN())
-			m.RampNs, m.DurationNs = pick(p, int64(0), -1, math.MaxInt64), pick(p, int64(0), -1, 1e6, math.MaxInt64)
+			m.Shape.Rate, m.Shape.From = pick(p, 0, 1e9, 1e300, -1), pick(p, 0, 1e9, -1)
+			m.Shape.Ramp, m.Shape.Duration = pick(p, 0, -1, time.Duration(math.MaxInt64)), pick(p, 0, -1, time.Millisecond, math.MaxInt64)
 		case 4:
-			m.Level = pick(p, uint32(7), math.MaxUint32)
+			m.Level = pick(p, 7, math.MaxUint32)
 		}
-		return &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: m}}
+		return encoded(kindPrepare, m, nil)
 	case 4, 5:
-		return &pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: pick(p, 0, int64(time.Millisecond), -int64(time.Hour), int64(maxRunTime)-1, math.MaxInt64)}}}
+		return encoded(kindStart, pick(p, 0, time.Millisecond, -time.Hour, maxRunTime-1, math.MaxInt64), nil)
 	case 6:
 		if p.draw(4) > 0 {
 			return &pb.Envelope{}
 		}
-		return &pb.Envelope{Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}
+		return &pb.Envelope{Kind: kindDrain}
 	}
-	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{}}}
+	return &pb.Envelope{Kind: kindFinal}
+}
+
+// encoded is an order that JSON can hold.
+func encoded(kind string, facts any, content []byte) *pb.Envelope {
+	e, err := sealed(kind, facts, content)
+	if err != nil {
+		panic(err)
+	}
+	return e
 }
 
 // obey gives a worker with a real engine the orders that the dice write, and returns how many it took. It must answer all of them.
@@ -192,13 +201,13 @@ func (p *pen) obey(t testing.TB, dice []byte, root string) (orders int) {
 		e := p.order(s.now())
 		e.Number = uint64(orders + 1)
 		orders++
-		if _, drain := e.GetContent().(*pb.Envelope_Drain); drain {
+		if e.GetKind() == kindDrain {
 			if s.accept(e) != nil {
 				return orders // it hangs up
 			}
 			continue
 		}
-		require.NotNil(t, s.do(e).GetContent())
+		require.NotEmpty(t, s.do(e).GetKind())
 	}
 	return orders
 }
@@ -206,27 +215,30 @@ func (p *pen) obey(t testing.TB, dice []byte, root string) (orders int) {
 // TestOrdersOutOfTurn gives a worker orders that a coordinator never sends, or not in that sequence.
 func TestOrdersOutOfTurn(t *testing.T) {
 	p := newPen(t)
-	assign := &pb.Assignment{Run: "r", Plan: p.bytes, Digest: p.digest, Workers: 1}
-	wrong := proto.CloneOf(assign)
-	wrong.Digest = "another"
-	closed := &pb.Step{Phase: "closed", Kind: string(worker.Load), Last: true, To: 3}
-	away := &pb.Step{Phase: "away", Kind: string(worker.Load), Last: true, To: 2}
+	assigning := func(digest string) *pb.Envelope {
+		return encoded(kindAssign, worker.Assignment{RunID: "r", Digest: digest, Workers: 1}, p.bytes)
+	}
+	step := func(s worker.Step) *pb.Envelope { return encoded(kindPrepare, s, nil) }
+	assign, wrong := assigning(p.digest), assigning("another")
+	start, drain := encoded(kindStart, 0, nil), &pb.Envelope{Kind: kindDrain, Number: 1}
+	closed := step(worker.Step{Phase: "closed", Kind: worker.Load, Last: true, To: 3})
+	away := step(worker.Step{Phase: "away", Kind: worker.Load, Last: true, To: 2})
 	for name, orders := range map[string][]any{
 		"prepare before an assignment":               {closed, "an order before an assignment"},
-		"start before an assignment":                 {&pb.Start{}, "an order before an assignment"},
+		"start before an assignment":                 {start, "an order before an assignment"},
 		"prepare after an assignment that failed":    {wrong, "digest is ", closed, "no plan has been assigned"},
-		"start after an assignment that failed":      {wrong, "digest is ", &pb.Start{}, "no step is prepared"},
+		"start after an assignment that failed":      {wrong, "digest is ", start, "no step is prepared"},
 		"a second assignment":                        {assign, "", assign, "a second assignment"},
-		"start before a step is prepared":            {assign, "", &pb.Start{}, "no step is prepared"},
-		"start after a step could not be prepared":   {assign, "", away, "away", &pb.Start{}, "no step is prepared"},
+		"start before a step is prepared":            {assign, "", start, "no step is prepared"},
+		"start after a step could not be prepared":   {assign, "", away, "away", start, "no step is prepared"},
 		"prepare after a step could not be prepared": {assign, "", away, "away", closed, "a step could not be prepared"},
-		"start twice":                                         {assign, "", closed, "", &pb.Start{}, "", &pb.Start{}, "no step is prepared"},
-		"a phase that is none":                                {assign, "", &pb.Step{Phase: "none", Kind: "load"}, `the plan has no phase "none"`},
-		"more sessions than the phase has":                    {assign, "", &pb.Step{Phase: "closed", Kind: "load", To: 1 << 24}, "has 3 sessions"},
-		"other sessions in the same phase":                    {assign, "", &pb.Step{Phase: "closed", Kind: "setup", To: 3}, "", &pb.Start{}, "", &pb.Step{Phase: "closed", Kind: "load", To: 2}, "the same in all its steps"},
-		"a schedule without a rate":                           {assign, "", &pb.Step{Phase: "open", Kind: "load", To: 2, DurationNs: 1e6}, "without a rate"},
-		"a step of a kind that the phase does not have":       {assign, "", &pb.Step{Phase: "fill", Kind: "load", To: 1}, "has no load step"},
-		"prepare and start after a drain that came too early": {assign, "", &pb.Drain{}, "", closed, "", &pb.Start{}, ""},
+		"start twice":                                         {assign, "", closed, "", start, "", start, "no step is prepared"},
+		"a phase that is none":                                {assign, "", step(worker.Step{Phase: "none", Kind: "load"}), `the plan has no phase "none"`},
+		"more sessions than the phase has":                    {assign, "", step(worker.Step{Phase: "closed", Kind: "load", To: 1 << 24}), "has 3 sessions"},
+		"other sessions in the same phase":                    {assign, "", step(worker.Step{Phase: "closed", Kind: "setup", To: 3}), "", start, "", step(worker.Step{Phase: "closed", Kind: "load", To: 2}), "the same in all its steps"},
+		"a schedule without a rate":                           {assign, "", step(worker.Step{Phase: "open", Kind: "load", To: 2, Shape: pace.Shape{Duration: time.Millisecond}}), "without a rate"},
+		"a step of a kind that the phase does not have":       {assign, "", step(worker.Step{Phase: "fill", Kind: "load", To: 1}), "has no load step"},
+		"prepare and start after a drain that came too early": {assign, "", drain, "", closed, "", start, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(JoinConfig{
@@ -240,20 +252,14 @@ func TestOrdersOutOfTurn(t *testing.T) {
 			}, nil)
 			defer s.end()
 			require.NoError(t, s.echoed(&pb.Echo{}, s.now(), time.Minute))
-			number := uint64(0)
 			for i := 0; i < len(orders); i += 2 {
 				want := orders[i+1].(string)
+				order := orders[i].(*pb.Envelope)
 				var text string
-				switch m := orders[i].(type) {
-				case *pb.Assignment:
-					text = s.do(&pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: m}}).GetAssigned().GetError()
-				case *pb.Step:
-					text = s.do(&pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: m}}).GetReady().GetError()
-				case *pb.Start:
-					text = s.do(&pb.Envelope{Content: &pb.Envelope_Start{Start: m}}).GetFinal().GetError()
-				case *pb.Drain:
-					number++
-					require.NoError(t, s.accept(&pb.Envelope{Number: number, Content: &pb.Envelope_Drain{Drain: m}}))
+				if order == drain {
+					require.NoError(t, s.accept(order))
+				} else {
+					text = s.do(order).GetError()
 				}
 				require.Equal(t, want == "", text == "", text)
 				require.Contains(t, text, want)

@@ -67,7 +67,7 @@ func TestSpoolIsBounded(t *testing.T) {
 	var running measure.Totals
 	require.NoError(t, s.keep(interval(1, &running)))
 	first := s.link.pop()
-	sent := string(first.GetSnapshot())
+	sent := string(first.GetContent())
 	for seq := uint64(2); seq <= 100; seq++ {
 		require.NoError(t, s.keep(interval(seq, &running)))
 		require.Less(t, s.link.held, 2000)
@@ -77,7 +77,7 @@ func TestSpoolIsBounded(t *testing.T) {
 	next := uint64(1)
 	for e := s.link.pop(); e != nil; e = s.link.pop() {
 		var snap measure.Snapshot
-		require.NoError(t, decodeSnapshot(&snap, e.GetSnapshot()))
+		require.NoError(t, decodeSnapshot(&snap, e.GetContent()))
 		require.Equal(t, next, snap.SeqFirst)
 		next = snap.SeqLast + 1
 		sum.Merge(&snap.Delta)
@@ -85,7 +85,7 @@ func TestSpoolIsBounded(t *testing.T) {
 		require.True(t, counters.Equal(&snap.Running))
 	}
 	require.EqualValues(t, 101, next)
-	require.Equal(t, sent, string(first.GetSnapshot()))
+	require.Equal(t, sent, string(first.GetContent()))
 }
 
 // TestClocksThatDrift: a run keeps the offset measured for it, and says in the end how far the clocks have drifted from it.
@@ -102,9 +102,10 @@ func TestClocksThatDrift(t *testing.T) {
 func TestTextsArePlain(t *testing.T) {
 	require.EqualError(t, errorOf("no \x1b[2Jroom\x00\nat \xffall\u009b"), "no \uFFFD[2Jroom\uFFFD\nat \uFFFDall\uFFFD")
 	require.Len(t, errorOf(strings.Repeat("x", 1<<20)).Error(), maxText)
-	ready, err := decodeReady(&pb.Ready{
-		Executor: "\x1b", Targets: map[string]*pb.Reached{"t\x07": {Node: []string{"a\n\u202e:1"}, Servers: map[string]*pb.Facts{"a\x07:1": {Fact: map[string]string{"version": "1\x1b[0m"}}}}},
-	})
+	ready, err := decodeReady(envelope(t, kindReady, worker.Ready{
+		Executor: "\x1b", Nodes: map[string][]string{"t\x07": {"a\n\u202e:1"}},
+		Servers: map[string]map[string]map[string]string{"t\x07": {"a\x07:1": {"version": "1\x1b[0m"}}},
+	}))
 	require.NoError(t, err)
 	require.Equal(t, "\uFFFD", ready.Executor)
 	require.Equal(t, map[string][]string{"t\uFFFD": {"a\uFFFD\uFFFD:1"}}, ready.Nodes)
@@ -139,11 +140,15 @@ func TestWhatIsPlain(t *testing.T) {
 
 // TestLogOfAnotherBuild: a worker of the same protocol may say more of its log files than this program knows.
 func TestLogOfAnotherBuild(t *testing.T) {
-	l, err := decodeLog([]byte(`{"files": 2, "phase_of_the_moon": "full"}`))
+	e, err := encodeFinal(&worker.Final{})
 	require.NoError(t, err)
-	require.Equal(t, 2, l.Files)
-	_, err = decodeLog([]byte(`{"files": 2} {}`))
-	require.Error(t, err)
+	e.Facts = []byte(`{"Log": {"files": 2, "phase_of_the_moon": "full"}}`)
+	f, err := decodeFinal(e, new(measure.Totals))
+	require.NoError(t, err)
+	require.Equal(t, 2, f.Log.Files)
+	e.Facts = append(e.Facts, " {}"...)
+	_, err = decodeFinal(e, new(measure.Totals))
+	require.ErrorContains(t, err, "decode final: ")
 }
 
 func TestRoundTrips(t *testing.T) {
@@ -151,22 +156,23 @@ func TestRoundTrips(t *testing.T) {
 		Seq: 3, Phase: "p", Kind: worker.Setup, Last: true, From: 2, To: 9,
 		Level: 4, Shape: pace.Shape{Rate: 1e3, From: 0.5, Ramp: 2, Duration: 3},
 	}
-	gotStep, err := decodeStep(encodeStep(step).GetPrepare())
+	gotStep, err := decodeStep(envelope(t, kindPrepare, step))
 	require.NoError(t, err)
 	require.Equal(t, step, gotStep)
 
 	a := worker.Assignment{RunID: "r", Plan: []byte("{}"), Digest: "d", Nodes: map[string][]string{"t": {"a", "b"}}, WallNS: 8, Index: 1, Workers: 3}
-	m := encodeAssignment(a, time.Second).GetAssignment()
-	gotA, err := decodeAssignment(m)
+	e, err := sealed(kindAssign, assignment{a, int64(time.Second)}, a.Plan)
+	require.NoError(t, err)
+	gotA, zero, err := decodeAssignment(e)
 	require.NoError(t, err)
 	require.Equal(t, a, gotA)
-	require.EqualValues(t, time.Second, m.GetZeroNs())
+	require.Equal(t, time.Second, zero)
 
 	ready := worker.Ready{
 		Step: 3, Sessions: 7, Connections: 14, Ops: 100, Executor: "event loop", Loops: 2, Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "7"}}}, Nodes: map[string][]string{"u": {"b"}},
 		Remote: true, Offset: -5, Uncertainty: 2, RTT: 4,
 	}
-	gotReady, err := decodeReady(encodeReady(ready, exchange{offset: -5, rtt: 4}, nil).GetReady())
+	gotReady, err := decodeReady(envelope(t, kindReady, ready))
 	require.NoError(t, err)
 	require.Equal(t, ready, gotReady)
 
@@ -186,9 +192,9 @@ func TestRoundTrips(t *testing.T) {
 		counted := measure.NewTotals(0, 1)
 		*counted.Request(0, driver.Get) = measure.Requests{Sent: 1, Answered: 1}
 		final := worker.Final{Step: 3, Stopped: true, Expired: true, Generator: g, Totals: counted}
-		e, err := encodeFinal(&final, nil)
+		e, err := encodeFinal(&final)
 		require.NoError(t, err)
-		gotFinal, err := decodeFinal(e.GetFinal(), new(measure.Totals))
+		gotFinal, err := decodeFinal(e, new(measure.Totals))
 		require.NoError(t, err)
 		var own measure.Account
 		own.Add(counted)

@@ -70,40 +70,48 @@ func (m *member) Assign(ctx context.Context, a worker.Assignment) error {
 	m.mu.Lock()
 	m.zero = zero
 	m.mu.Unlock()
-	m.push(encodeAssignment(a, zero))
+	order, err := sealed(kindAssign, assignment{a, int64(zero)}, a.Plan)
+	if err != nil {
+		return err
+	}
+	m.push(order)
 	e, err := m.next(ctx)
 	if err != nil {
 		return err
 	}
-	answer, ok := e.GetContent().(*pb.Envelope_Assigned)
-	if !ok {
-		return m.broke("its answer to an assignment is a %T", e.GetContent())
+	if e.GetKind() != kindAssigned {
+		return m.broke("its answer to an assignment is %.100q", e.GetKind())
 	}
 	m.taken()
-	return errorOf(answer.Assigned.GetError())
+	return errorOf(e.GetError())
 }
 
 // Prepare tells the worker to get ready for a step.
 func (m *member) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
-	m.push(encodeStep(step))
+	order, err := sealed(kindPrepare, step, nil)
+	if err != nil {
+		return worker.Ready{}, err
+	}
+	m.push(order)
 	e, err := m.next(ctx)
 	if err != nil {
 		m.abandon()
 		return worker.Ready{}, err
 	}
-	answer, ok := e.GetContent().(*pb.Envelope_Ready)
-	if !ok || int(answer.Ready.GetStep()) != step.Seq {
-		return worker.Ready{}, m.broke("its answer to step %d is a %T", step.Seq, e.GetContent())
+	if e.GetKind() != kindReady {
+		return worker.Ready{}, m.broke("its answer to step %d is %.100q", step.Seq, e.GetKind())
 	}
 	m.taken()
-	if err := errorOf(answer.Ready.GetError()); err != nil {
+	if err := errorOf(e.GetError()); err != nil {
 		return worker.Ready{}, err
 	}
-	ready, err := decodeReady(answer.Ready)
+	ready, err := decodeReady(e)
 	if err != nil {
 		return worker.Ready{}, m.broke("%v", err)
 	}
-	ready.Step = step.Seq
+	if ready.Step != step.Seq {
+		return worker.Ready{}, m.broke("its answer to step %d is of step %d", step.Seq, ready.Step)
+	}
 	m.mu.Lock()
 	m.clock = health{offset: ready.Offset, uncertainty: ready.Uncertainty}
 	m.mu.Unlock()
@@ -119,16 +127,18 @@ func (m *member) Progress() int64 {
 }
 
 // abandon tells the worker to stop at once.
-func (m *member) abandon() {
-	m.push(&pb.Envelope{Content: &pb.Envelope_Abandon{Abandon: &pb.Abandon{}}})
-}
+func (m *member) abandon() { m.push(&pb.Envelope{Kind: kindAbandon}) }
 
 // Drain ends the current step and all later ones early.
-func (m *member) Drain() { m.push(&pb.Envelope{Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}) }
+func (m *member) Drain() { m.push(&pb.Envelope{Kind: kindDrain}) }
 
 // Run starts the prepared step and passes on what the worker counts. When ctx ends, the worker has Farewell to send its final report.
 func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
-	m.push(&pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: int64(at)}}})
+	order, err := sealed(kindStart, at, nil)
+	if err != nil {
+		return worker.Final{}, err
+	}
+	m.push(order)
 	t := m.server.cfg.Timing
 	bounded, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -148,22 +158,22 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 		case err != nil:
 			return worker.Final{}, err
 		}
-		switch content := e.GetContent().(type) {
-		case *pb.Envelope_Snapshot:
+		switch e.GetKind() {
+		case kindSnapshot:
 			idle.stop() // the time to store a snapshot does not count as the worker's silence
-			if err := m.pass(content.Snapshot, sink); err != nil {
+			if err := m.pass(e.GetContent(), sink); err != nil {
 				return worker.Final{}, err
 			}
 			m.taken()
 			idle.set()
-		case *pb.Envelope_Final:
+		case kindFinal:
 			m.taken()
-			if err := errorOf(content.Final.GetError()); err != nil {
+			if err := errorOf(e.GetError()); err != nil {
 				return worker.Final{}, err
 			}
 			final := new(worker.Final)
 			err := m.server.decode(func(scratch *measure.Snapshot) (err error) {
-				*final, err = decodeFinal(content.Final, &scratch.Delta)
+				*final, err = decodeFinal(e, &scratch.Delta)
 				return err
 			})
 			if err != nil {
@@ -172,7 +182,7 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 			final.Uncertainty = m.uncertainty()
 			return *final, nil
 		default:
-			return worker.Final{}, m.broke("a step was running, and a %T came", content)
+			return worker.Final{}, m.broke("a step was running, and %.100q came", e.GetKind())
 		}
 	}
 }

@@ -143,10 +143,10 @@ func (s *session) accept(e *pb.Envelope) error {
 	if err != nil || !fresh {
 		return err
 	}
-	switch e.GetContent().(type) {
-	case *pb.Envelope_Abandon:
+	switch e.GetKind() {
+	case kindAbandon:
 		s.abandon()
-	case *pb.Envelope_Drain:
+	case kindDrain:
 		if local == nil {
 			return errors.New("a drain before an assignment")
 		}

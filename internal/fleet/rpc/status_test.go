@@ -79,11 +79,11 @@ func TestClockOfAWorkerThatCameLater(t *testing.T) {
 func TestMetricsElsewhereAreRefused(t *testing.T) {
 	virtual(t, 0, func(t *testing.T, f *fleet) {
 		for _, address := range []string{"192.0.2.1:9465", "example.org:9465", "localhost:9465", "127.0.0.1", "127.0.0.1:0", "[::1%lo]:9465", "127.0.0.1:9465/x", "0.0.0.0:9465"} {
-			bye := f.hello(t, &pb.Hello{Protocol: 5, Name: "w", Incarnation: "x", Metrics: address}).GetGoodbye()
+			bye := f.hello(t, &pb.Hello{Protocol: 6, Name: "w", Incarnation: "x", Metrics: address}).GetGoodbye()
 			require.True(t, bye.GetForGood(), address)
 			require.Contains(t, bye.GetReason(), "that has to be the address that it comes from, 127.0.0.1 here, and a port")
 		}
-		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 5, Name: "v4", Incarnation: "x", Metrics: "127.0.0.1:9465"}).GetWelcome())
-		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 5, Name: "v6", Incarnation: "x", Metrics: "[::1]:9465"}).GetWelcome())
+		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 6, Name: "v4", Incarnation: "x", Metrics: "127.0.0.1:9465"}).GetWelcome())
+		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 6, Name: "v6", Incarnation: "x", Metrics: "[::1]:9465"}).GetWelcome())
 	})
 }

@@ -27,63 +27,83 @@ const (
 	maxFacts    = 256  // of a server
 )
 
-func encodeAssignment(a worker.Assignment, zero time.Duration) *pb.Envelope {
-	m := &pb.Assignment{
-		Run: a.RunID, Plan: a.Plan, Digest: a.Digest, Nodes: map[string]*pb.Endpoints{},
-		WallNs: a.WallNS, ZeroNs: int64(zero), Index: uint32(a.Index), Workers: uint32(a.Workers),
-		DrawsAs: uint32(a.DrawsAs),
-	}
-	for target, endpoints := range a.Nodes {
-		m.Nodes[target] = &pb.Endpoints{Endpoint: endpoints}
-	}
-	return &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: m}}
+// Kinds of envelopes: the coordinator's orders, and what a worker sends.
+const (
+	kindAssign   = "assign"   // facts: an assignment; content: its plan
+	kindPrepare  = "prepare"  // facts: a worker.Step
+	kindStart    = "start"    // facts: when to start, on the run clock
+	kindDrain    = "drain"    // end this step and all later ones early
+	kindAbandon  = "abandon"  // stop at once
+	kindAssigned = "assigned" // answer to an assignment
+	kindReady    = "ready"    // answer to a step; facts: a worker.Ready
+	kindSnapshot = "snapshot" // content: a measure.Snapshot
+	kindFinal    = "final"    // answer to a start; facts: a report; content: a measure.Totals
+)
+
+// assignment is a worker's assignment on its way.
+type assignment struct {
+	worker.Assignment
+	ZeroNS int64 // coordinator's clock at the run clock's zero
 }
 
-// decodeAssignment leaves Zero to the caller, who knows this process's clock.
-func decodeAssignment(m *pb.Assignment) (worker.Assignment, error) {
-	if m.GetWorkers() > maxWorkers || m.GetIndex() >= m.GetWorkers() {
-		return worker.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
+// report is a worker's final report on its way.
+type report struct {
+	worker.Final
+	Process measure.WholeGenerator // Final's Generator
+}
+
+// sealed returns an envelope with facts in it.
+func sealed(kind string, facts any, content []byte) (*pb.Envelope, error) {
+	b, err := json.Marshal(facts)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", kind, err)
 	}
-	if !isLine(m.GetRun()) || !isLine(m.GetDigest()) || len(m.GetNodes()) > maxServers {
-		return worker.Assignment{}, fmt.Errorf("assignment with %d targets, or with a name that is not a line of up to %d bytes", len(m.GetNodes()), maxLine)
+	return &pb.Envelope{Kind: kind, Facts: b, Content: content}, nil
+}
+
+// opened decodes an envelope's facts. Like all decoders here, it ignores fields that other builds add.
+func opened[T any](e *pb.Envelope) (facts T, err error) {
+	if err := json.Unmarshal(e.GetFacts(), &facts); err != nil {
+		return facts, fmt.Errorf("decode %s: %w", e.GetKind(), err)
 	}
-	a := worker.Assignment{
-		RunID: m.GetRun(), Plan: m.GetPlan(), Digest: m.GetDigest(), Nodes: map[string][]string{},
-		WallNS: m.GetWallNs(), Index: int(m.GetIndex()), Workers: int(m.GetWorkers()),
-		DrawsAs: int(m.GetDrawsAs()),
+	return facts, nil
+}
+
+// decodeAssignment leaves Zero to the caller, who knows this process's clock. zero is the run clock's zero on the coordinator's.
+func decodeAssignment(e *pb.Envelope) (a worker.Assignment, zero time.Duration, err error) {
+	m, err := opened[assignment](e)
+	if err != nil {
+		return a, 0, err
 	}
-	for target, endpoints := range m.GetNodes() {
-		nodes := endpoints.GetEndpoint()
+	if m.Workers > maxWorkers || m.Index < 0 || m.Index >= m.Workers || m.DrawsAs < 0 {
+		return a, 0, fmt.Errorf("assignment to worker %d of %d, of repetition %d", m.Index, m.Workers, m.DrawsAs)
+	}
+	if !isLine(m.RunID) || !isLine(m.Digest) || len(m.Nodes) > maxServers {
+		return a, 0, fmt.Errorf("assignment with %d targets, or with a name that is not a line of up to %d bytes", len(m.Nodes), maxLine)
+	}
+	for target, nodes := range m.Nodes {
 		if len(nodes) > maxServers || !isLine(target) || slices.ContainsFunc(nodes, func(n string) bool { return !isLine(n) }) {
-			return worker.Assignment{}, fmt.Errorf("assignment with %d nodes of a target, or with a node that is not a line of up to %d bytes", len(nodes), maxLine)
+			return a, 0, fmt.Errorf("assignment with %d nodes of a target, or with a node that is not a line of up to %d bytes", len(nodes), maxLine)
 		}
-		a.Nodes[target] = nodes
 	}
-	return a, nil
+	m.Plan = e.GetContent()
+	zero, err = decodeTime(m.ZeroNS)
+	return m.Assignment, zero, err
 }
 
-func encodeStep(s worker.Step) *pb.Envelope {
-	return &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: &pb.Step{
-		Seq: uint32(s.Seq), Phase: s.Phase, Kind: string(s.Kind), Last: s.Last, From: uint32(s.From), To: uint32(s.To),
-		Level: uint32(s.Level), Rate: s.Shape.Rate, RateFrom: s.Shape.From, RampNs: int64(s.Shape.Ramp), DurationNs: int64(s.Shape.Duration),
-	}}}
-}
-
-func decodeStep(m *pb.Step) (worker.Step, error) {
-	s := worker.Step{
-		Seq: int(m.GetSeq()), Phase: m.GetPhase(), Kind: worker.StepKind(m.GetKind()), Last: m.GetLast(),
-		From: int(m.GetFrom()), To: int(m.GetTo()), Level: int(m.GetLevel()),
+func decodeStep(e *pb.Envelope) (worker.Step, error) {
+	s, err := opened[worker.Step](e)
+	if err != nil {
+		return worker.Step{}, err
 	}
-	s.Shape.Rate, s.Shape.From = m.GetRate(), m.GetRateFrom()
-	s.Shape.Ramp, s.Shape.Duration = time.Duration(m.GetRampNs()), time.Duration(m.GetDurationNs())
 	if !slices.Contains([]worker.StepKind{worker.Setup, worker.Populate, worker.Clear, worker.Verify, worker.Load}, s.Kind) {
 		return worker.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
 	}
-	if s.From > s.To || s.To > maxSessions {
+	if s.Seq < 0 || s.From < 0 || s.From > s.To || s.To > maxSessions {
 		return worker.Step{}, fmt.Errorf("step %d is for sessions %d to %d", s.Seq, s.From, s.To)
 	}
 	r := s.Shape
-	if !possible(r.Rate, maxRate) || !possible(r.From, maxRate) || r.Ramp < 0 || r.Ramp > r.Duration || r.Duration > maxRunTime || s.Level > maxLevels {
+	if !possible(r.Rate, maxRate) || !possible(r.From, maxRate) || r.Ramp < 0 || r.Ramp > r.Duration || r.Duration > maxRunTime || s.Level < 0 || s.Level > maxLevels {
 		return worker.Step{}, fmt.Errorf("step %d has an impossible schedule", s.Seq)
 	}
 	return s, nil
@@ -92,63 +112,50 @@ func decodeStep(m *pb.Step) (worker.Step, error) {
 // possible says whether 0 ≤ f ≤ most; false for NaN.
 func possible(f, most float64) bool { return f >= 0 && f <= most }
 
-func encodeReady(r worker.Ready, e exchange, err error) *pb.Envelope {
-	m := &pb.Ready{
-		Step: uint32(r.Step), Error: textOf(err), Sessions: uint32(r.Sessions), Connections: uint32(r.Connections), Ops: r.Ops,
-		Executor: r.Executor, Loops: uint32(r.Loops), Targets: map[string]*pb.Reached{},
-		OffsetNs: int64(e.offset), UncertaintyNs: int64(e.rtt / 2), RttNs: int64(e.rtt),
+func decodeReady(e *pb.Envelope) (worker.Ready, error) {
+	r, err := opened[worker.Ready](e)
+	if err != nil {
+		return worker.Ready{}, err
 	}
-	of := func(target string) *pb.Reached {
-		if m.Targets[target] == nil {
-			m.Targets[target] = &pb.Reached{Servers: map[string]*pb.Facts{}}
-		}
-		return m.Targets[target]
-	}
-	for target, servers := range r.Servers {
-		for endpoint, facts := range servers {
-			of(target).Servers[endpoint] = &pb.Facts{Fact: plainFacts(facts)}
-		}
-	}
-	for target, nodes := range r.Nodes {
-		of(target).Node = nodes
-	}
-	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: m}}
-}
-
-func decodeReady(m *pb.Ready) (worker.Ready, error) {
 	servers, nodes := 0, 0
-	for _, reached := range m.GetTargets() {
-		servers, nodes = servers+len(reached.GetServers()), nodes+len(reached.GetNode())
-		for _, facts := range reached.GetServers() {
-			if len(facts.GetFact()) > maxFacts {
-				return worker.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts.GetFact()), maxFacts)
+	for _, endpoints := range r.Servers {
+		servers += len(endpoints)
+		for _, facts := range endpoints {
+			if len(facts) > maxFacts {
+				return worker.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts), maxFacts)
 			}
 		}
 	}
-	if servers > maxServers || nodes > maxServers || len(m.GetTargets()) > maxServers {
-		return worker.Ready{}, fmt.Errorf("it is ready with %d servers and %d nodes of %d targets, and %d are the most", servers, nodes, len(m.GetTargets()), maxServers)
+	for _, found := range r.Nodes {
+		nodes += len(found)
 	}
-	r := worker.Ready{
-		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
-		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), Servers: map[string]map[string]map[string]string{}, Nodes: map[string][]string{},
-		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
+	if targets := max(len(r.Servers), len(r.Nodes)); max(servers, nodes, targets) > maxServers {
+		return worker.Ready{}, fmt.Errorf("it is ready with %d servers and %d nodes of %d targets, and %d are the most", servers, nodes, targets, maxServers)
 	}
-	for target, reached := range m.GetTargets() {
-		target = line(target)
-		for _, node := range reached.GetNode() {
-			r.Nodes[target] = append(r.Nodes[target], line(node))
-		}
-		for endpoint, facts := range reached.GetServers() {
-			if r.Servers[target] == nil {
-				r.Servers[target] = map[string]map[string]string{}
-			}
-			r.Servers[target][line(endpoint)] = plainFacts(facts.GetFact())
-		}
-	}
-	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
+	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions || min(r.Sessions, r.Connections, r.Loops) < 0 {
 		return worker.Ready{}, errors.New("it is ready with impossible figures")
 	}
-	return r, nil
+	r.Remote = true
+	return plainReady(r), nil
+}
+
+// plainReady returns r with plain texts.
+func plainReady(r worker.Ready) worker.Ready {
+	servers, nodes := map[string]map[string]map[string]string{}, map[string][]string{}
+	for target, endpoints := range r.Servers {
+		all := map[string]map[string]string{}
+		for endpoint, facts := range endpoints {
+			all[line(endpoint)] = plainFacts(facts)
+		}
+		servers[line(target)] = all
+	}
+	for target, found := range r.Nodes {
+		for _, node := range found {
+			nodes[line(target)] = append(nodes[line(target)], line(node))
+		}
+	}
+	r.Executor, r.Servers, r.Nodes = plain(r.Executor), servers, nodes
+	return r
 }
 
 func plainFacts(facts map[string]string) map[string]string {
@@ -164,7 +171,7 @@ func encodeSnapshot(s *measure.Snapshot) (*pb.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: b}}, nil
+	return &pb.Envelope{Kind: kindSnapshot, Content: b}, nil
 }
 
 // decodeSnapshot decodes into s, replacing what it holds.
@@ -179,7 +186,7 @@ func decodeSnapshot(s *measure.Snapshot, b []byte) error {
 	return s.CheckValid()
 }
 
-func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
+func encodeFinal(f *worker.Final) (*pb.Envelope, error) {
 	counted := f.Totals
 	if counted == nil {
 		counted = new(measure.Totals)
@@ -188,40 +195,11 @@ func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	generator, err := json.Marshal(f.Generator.Whole())
-	if err != nil {
-		return nil, err
-	}
-	var log []byte
-	if f.Log != nil {
-		if log, err = json.Marshal(f.Log); err != nil {
-			return nil, err
-		}
-	}
-	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{
-		Step: uint32(f.Step), Error: textOf(cause), Totals: totals, Stopped: f.Stopped, Expired: f.Expired,
-		Generator: generator, Log: log,
-	}}}, nil
+	return sealed(kindFinal, report{*f, f.Generator.Whole()}, totals)
 }
 
-// decodeLog reads a worker's report on its log files; nil if there is none. Like all decoders here, it ignores fields that other builds add.
-func decodeLog(b []byte) (*worker.Log, error) {
-	if len(b) == 0 {
-		return nil, nil
-	}
-	var l worker.Log
-	if err := json.Unmarshal(b, &l); err != nil {
-		return nil, fmt.Errorf("log files: %w", err)
-	}
-	return &l, l.CheckValid()
-}
-
-// decodeGenerator reads what a worker's process used, and refuses impossible figures.
-func decodeGenerator(b []byte) (g measure.Generator, err error) {
-	var whole measure.WholeGenerator
-	if len(b) > 0 {
-		err = json.Unmarshal(b, &whole)
-	}
+// decodeGenerator restores what a worker's process used, and refuses impossible figures.
+func decodeGenerator(whole *measure.WholeGenerator) (g measure.Generator, err error) {
 	g = whole.Restored()
 	g.Executor, g.MachineUnknown = plain(g.Executor), plain(g.MachineUnknown)
 	times := []float64{g.CPUSeconds, g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds, g.ProductiveSeconds, g.GCPauseMaxSeconds, g.SchedLatencyP99Seconds}
@@ -241,7 +219,7 @@ func decodeGenerator(b []byte) (g measure.Generator, err error) {
 		times, shares = append(times, at.Seconds), append(shares, at.OthersShare, at.IdleShare, max(0, at.OthersShare+at.IdleShare-rounding))
 	}
 	impossible := func(most float64) func(float64) bool { return func(f float64) bool { return !possible(f, most) } }
-	if err == nil && (min(int64(g.Loops), g.MaxRSSBytes) < 0 || slices.ContainsFunc(times, impossible(float64(maxRunTime/time.Second)*1024)) || slices.ContainsFunc(shares, impossible(1))) {
+	if min(int64(g.Loops), g.MaxRSSBytes) < 0 || slices.ContainsFunc(times, impossible(float64(maxRunTime/time.Second)*1024)) || slices.ContainsFunc(shares, impossible(1)) {
 		err = errors.New("it ends with impossible figures")
 	}
 	return g, err
@@ -249,21 +227,27 @@ func decodeGenerator(b []byte) (g measure.Generator, err error) {
 
 // decodeFinal reads a worker's final report on a step. It decodes the totals into scratch: those of a thousand workers come at the same time, and only
 // their accounts are needed.
-func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
-	f := worker.Final{Step: int(m.GetStep()), Account: new(measure.Account), Stopped: m.GetStopped(), Expired: m.GetExpired()}
-	var err error
-	if f.Generator, err = decodeGenerator(m.GetGenerator()); err != nil {
+func decodeFinal(e *pb.Envelope, scratch *measure.Totals) (worker.Final, error) {
+	r, err := opened[report](e)
+	if err != nil {
+		return worker.Final{}, err
+	}
+	f := r.Final
+	f.Account = new(measure.Account)
+	if f.Generator, err = decodeGenerator(&r.Process); err != nil {
 		return worker.Final{}, fmt.Errorf("step %d: what its process used: %w", f.Step, err)
 	}
-	rest, err := scratch.Decode(m.GetTotals())
+	rest, err := scratch.Decode(e.GetContent())
 	switch {
 	case err != nil:
 		return worker.Final{}, err
 	case len(rest) > 0:
 		return worker.Final{}, fmt.Errorf("step %d: %d bytes after its totals", f.Step, len(rest))
 	}
-	if f.Log, err = decodeLog(m.GetLog()); err != nil {
-		return worker.Final{}, fmt.Errorf("step %d: %w", f.Step, err)
+	if f.Log != nil {
+		if err := f.Log.CheckValid(); err != nil {
+			return worker.Final{}, fmt.Errorf("step %d: %w", f.Step, err)
+		}
 	}
 	if err := scratch.CheckValid(); err != nil {
 		return worker.Final{}, err

@@ -46,7 +46,7 @@ func TestWorkersHangUpOnACoordinatorThatBreaksTheProtocol(t *testing.T) {
 		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: w}}
 	}
 	timed := func(heartbeat, lease time.Duration) *pb.FromCoordinator {
-		return welcome(&pb.Welcome{Protocol: 5, HeartbeatNs: int64(heartbeat), LeaseNs: int64(lease)})
+		return welcome(&pb.Welcome{Protocol: 6, HeartbeatNs: int64(heartbeat), LeaseNs: int64(lease)})
 	}
 	good := timed(time.Second, 10*time.Second)
 	echo := func(sent, received, echoed time.Duration) []*pb.FromCoordinator {
@@ -65,12 +65,12 @@ func TestWorkersHangUpOnACoordinatorThatBreaksTheProtocol(t *testing.T) {
 		want  string
 	}{
 		"no welcome":                 {[]*pb.FromCoordinator{{}}, "the coordinator's first message is not a welcome"},
-		"another protocol":           {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 4})}, "it speaks protocol 4, this worker protocol 5"},
+		"another protocol":           {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 4})}, "it speaks protocol 4, this worker protocol 6"},
 		"heartbeats too often":       {[]*pb.FromCoordinator{timed(time.Millisecond-1, time.Second)}, "wants heartbeats every 999.999µs"},
 		"heartbeats too seldom":      {[]*pb.FromCoordinator{timed(time.Minute+1, time.Hour)}, "wants heartbeats every 1m0.000000001s"},
 		"a lease below a heartbeat":  {[]*pb.FromCoordinator{timed(time.Second, time.Second-1)}, "grants leases of 999.999999ms"},
 		"a lease too long":           {[]*pb.FromCoordinator{timed(time.Second, time.Hour+1)}, "grants leases of 1h0m0.000000001s"},
-		"stored what was never sent": {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 5, HeartbeatNs: 1e9, LeaseNs: 1e10, Stored: 5})}, "it has taken envelope 5, but 0 is the last that was sent"},
+		"stored what was never sent": {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 6, HeartbeatNs: 1e9, LeaseNs: 1e10, Stored: 5})}, "it has taken envelope 5, but 0 is the last that was sent"},
 		"nothing":                    {[]*pb.FromCoordinator{good, {}}, broke + "a message that has no place there"},
 		"a second welcome":           {[]*pb.FromCoordinator{good, good}, broke + "a message that has no place there"},
 		"took what was never sent":   {[]*pb.FromCoordinator{good, {Message: &pb.FromCoordinator_Stored{Stored: 5}}}, broke + "it has taken envelope 5"},
@@ -82,7 +82,7 @@ func TestWorkersHangUpOnACoordinatorThatBreaksTheProtocol(t *testing.T) {
 		"echoed in ages":             {echo(0, 5, ages), broke + "a time of "},
 		"an envelope out of order":   {envelopes(&pb.Envelope{Number: 7}), broke + "envelope 7 came after 0"},
 		"one without a number":       {envelopes(&pb.Envelope{}), broke + "an envelope without a number"},
-		"a drain of no run":          {envelopes(&pb.Envelope{Number: 1, Content: &pb.Envelope_Drain{}}), broke + "a drain before an assignment"},
+		"a drain of no run":          {envelopes(&pb.Envelope{Number: 1, Kind: "drain"}), broke + "a drain before an assignment"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			servertest.Bubble(t, func(t *testing.T) {
@@ -136,14 +136,13 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		return &pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: e}}
 	}
 	one := func(e *pb.Envelope) []*pb.FromWorker { return []*pb.FromWorker{envelope(1, e)} }
-	ready := func(r *pb.Ready) []*pb.FromWorker {
-		r.Step = 7
-		return one(&pb.Envelope{Content: &pb.Envelope_Ready{Ready: r}})
+	ready := func(facts string) []*pb.FromWorker {
+		return one(&pb.Envelope{Kind: "ready", Facts: []byte(facts)})
 	}
-	final := func(f *pb.Final) []*pb.FromWorker { return one(&pb.Envelope{Content: &pb.Envelope_Final{Final: f}}) }
-	snapshots := func(b []byte) []*pb.FromWorker {
-		return one(&pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: b}})
+	final := func(facts string, totals []byte) []*pb.FromWorker {
+		return one(&pb.Envelope{Kind: "final", Facts: []byte(facts), Content: totals})
 	}
+	snapshots := func(b []byte) []*pb.FromWorker { return one(&pb.Envelope{Kind: "snapshot", Content: b}) }
 	beat := func(h *pb.Heartbeat) []*pb.FromWorker {
 		return []*pb.FromWorker{{Message: &pb.FromWorker_Heartbeat{Heartbeat: h}}}
 	}
@@ -159,7 +158,7 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 	}
 	var tooMany []*pb.FromWorker
 	for n := range uint64(257) {
-		tooMany = append(tooMany, envelope(n+1, &pb.Envelope{Content: &pb.Envelope_Assigned{}}))
+		tooMany = append(tooMany, envelope(n+1, &pb.Envelope{Kind: "assigned"}))
 	}
 	assign := func(ctx context.Context, w worker.Worker) error {
 		return w.Assign(ctx, worker.Assignment{Workers: 1, Zero: time.Now()})
@@ -181,18 +180,19 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		words []*pb.FromWorker
 		want  string
 	}{
-		"another answer":               {assign, ready(&pb.Ready{}), "its answer to an assignment is a "},
-		"another step":                 {prepare, one(&pb.Envelope{Content: &pb.Envelope_Ready{Ready: &pb.Ready{Step: 6}}}), "its answer to step 7 is a "},
-		"no step":                      {prepare, one(&pb.Envelope{Content: &pb.Envelope_Assigned{}}), "its answer to step 7 is a "},
-		"ready with impossible clocks": {prepare, ready(&pb.Ready{RttNs: -1}), "it is ready with impossible figures"},
-		"an answer in a step":          {carryOut, one(&pb.Envelope{Content: &pb.Envelope_Assigned{}}), "a step was running, and a "},
+		"another answer":               {assign, ready(`{"Step": 7}`), `its answer to an assignment is "ready"`},
+		"another step":                 {prepare, ready(`{"Step": 6}`), "its answer to step 7 is of step 6"},
+		"no step":                      {prepare, one(&pb.Envelope{Kind: "assigned"}), `its answer to step 7 is "assigned"`},
+		"ready with impossible clocks": {prepare, ready(`{"Step": 7, "RTT": -1}`), "it is ready with impossible figures"},
+		"ready with no facts":          {prepare, ready(""), "decode ready: "},
+		"an answer in a step":          {carryOut, one(&pb.Envelope{Kind: "assigned"}), `a step was running, and "assigned" came`},
 		"bytes behind a snapshot":      {carryOut, snapshots(append(snapshot, 0)), "1 bytes after it"},
 		"a snapshot cut short":         {carryOut, snapshots(snapshot[:1]), ""},
-		"bytes behind totals":          {carryOut, final(&pb.Final{Totals: append(totals, 0)}), "1 bytes after its totals"},
-		"totals cut short":             {carryOut, final(&pb.Final{Totals: totals[:1]}), ""},
-		"totals that contradict":       {carryOut, final(&pb.Final{Totals: contradicts}), "put"},
-		"busier than all the time":     {carryOut, final(&pb.Final{Totals: totals, Generator: []byte(`{"generator": {"busy": 2}}`)}), "ends with impossible figures"},
-		"a log that is none":           {carryOut, final(&pb.Final{Totals: totals, Log: []byte("{")}), "log files: "},
+		"bytes behind totals":          {carryOut, final("{}", append(totals, 0)), "1 bytes after its totals"},
+		"totals cut short":             {carryOut, final("{}", totals[:1]), ""},
+		"totals that contradict":       {carryOut, final("{}", contradicts), "put"},
+		"busier than all the time":     {carryOut, final(`{"Process": {"generator": {"busy": 2}}}`, totals), "ends with impossible figures"},
+		"a log that is none":           {carryOut, final(`{"Log": 7}`, totals), "decode final: "},
 		"nothing":                      {assign, []*pb.FromWorker{{}}, "a message that has no place there"},
 		"a second hello":               {assign, []*pb.FromWorker{{Message: &pb.FromWorker_Hello{}}}, "a message that has no place there"},
 		"took what was never sent":     {assign, []*pb.FromWorker{{Message: &pb.FromWorker_Received{Received: 9}}}, "it has taken envelope 9, but "},
@@ -206,7 +206,7 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 0, func(t *testing.T, f *fleet) {
 				stream := f.dial(t)
-				require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 5, Name: "w", Incarnation: "x"}}}))
+				require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 6, Name: "w", Incarnation: "x"}}}))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				members, err := f.server.Wait(ctx, 1)

@@ -58,14 +58,14 @@ type Status struct {
 	CPU         time.Duration // user and system time of its process
 }
 
-// Assignment holds the facts that a worker gets once, before its first step.
+// Assignment holds the facts that a worker gets once, before its first step. In JSON, as a Final is, it lacks what package rpc carries otherwise.
 type Assignment struct {
 	RunID   string
-	Plan    []byte              // canonical JSON
+	Plan    []byte              `json:"-"` // canonical JSON
 	Digest  string              // its SHA-256, in hex
 	Nodes   map[string][]string // endpoints of the built-in nodes, by target
 	WallNS  int64               // wall time of the run clock's zero, Unix nanoseconds
-	Zero    time.Time           // zero of the run clock, with this process's monotonic reading
+	Zero    time.Time           `json:"-"` // zero of the run clock, with this process's monotonic reading
 	Index   int                 // this worker's number, from 0
 	Workers int                 // number of workers, among which the sessions are divided
 	DrawsAs int                 // the repetition whose random draws its loads make, from 1
@@ -106,12 +106,12 @@ type Ready struct {
 // Final is a worker's final report on a step.
 type Final struct {
 	Step      int
-	Totals    *measure.Totals  // nil after an error, and from a worker in another process
-	Account   *measure.Account // account of the totals of a worker in another process; nil in this one
-	Generator measure.Generator
-	Log       *Log // for the last step of a phase on log files; otherwise nil
-	Stopped   bool // the step was asked to end early
-	Expired   bool // the step ended early because the worker's lease was over
+	Totals    *measure.Totals   `json:"-"` // nil after an error, and from a worker in another process
+	Account   *measure.Account  `json:"-"` // account of the totals of a worker in another process; nil in this one
+	Generator measure.Generator `json:"-"`
+	Log       *Log              // for the last step of a phase on log files; otherwise nil
+	Stopped   bool              // the step was asked to end early
+	Expired   bool              // the step ended early because the worker's lease was over
 
-	Uncertainty time.Duration // as in Ready, by the end of the step
+	Uncertainty time.Duration `json:"-"` // as in Ready, by the end of the step
 }
