@@ -88,7 +88,7 @@ type probed struct {
 	value   map[string]float64
 	missing map[string]string
 	is      map[string]string // what identifies the server
-	dialed  uint64            // connections made to it
+	dialed  uint64            // connections made to it so far
 }
 
 // watch prepares to observe a phase.
@@ -225,12 +225,12 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 			got.missing = map[string]string{"": fmt.Sprintf("no answer within %v", w.o.Timeout)}
 		}
 	}
+	if dials, ok := w.probe.Probe.(interface{ Dialed() uint64 }); ok {
+		got.dialed = dials.Dialed()
+	}
 	if w.o.Kind == plan.ObserveCounts {
 		if is, ok := w.probe.Probe.(interface{ Identity() map[string]string }); ok {
 			got.is = is.Identity()
-		}
-		if dials, ok := w.probe.Probe.(interface{ Dialed() uint64 }); ok {
-			got.dialed = dials.Dialed()
 		}
 		w.probe.Close() // no connection of its own stays at the server
 		w.probe.refused = got.missing[""]

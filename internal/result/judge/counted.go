@@ -79,6 +79,7 @@ type recount struct {
 	reads    uint64
 	readers  []string // the commands that read, and the paths of their figures
 	touches  []string
+	silent   bool   // nobody counted connections
 	dialed   uint64 // connections with which the servers were asked, after the first
 	together uint64 // commands of all clients that are none of loadgen's ops
 }
@@ -213,16 +214,17 @@ func (r *recount) look(c *servers.Counts, seen *Observation, risen map[string]ui
 		}
 		risen[name] += uint64(max(now-before, 0))
 	}
-	r.dialed += seen.last.Dialed
+	r.dialed += seen.last.Dialed - min(seen.last.Dialed, seen.first.Dialed)
 	return ""
 }
 
 // connections compares how many were opened.
-func (r *recount) connections(links *measure.Connections, risen uint64) {
-	if links == nil || risen == 0 {
+func (r *recount) connections(links *measure.Connections, name string, risen map[string]uint64) {
+	all, told := risen[name]
+	if r.silent = links != nil && name != "" && !told; links == nil || all == 0 {
 		return
 	}
-	n := risen - min(risen, r.dialed) + links.Before // the servers were asked when these were open
+	n := all - min(all, r.dialed) + links.Before // the servers were asked when these were open
 	r.calls = append(r.calls, run.Commanded{Command: "connect", Sent: links.Opened, Answered: links.Opened, Counted: n, Own: r.dialed})
 }
 
@@ -265,7 +267,7 @@ func (p *phase) enter(r *recount, c *servers.Counts, t *plan.Target, risen map[s
 		r.misses, r.reads = r.misses+ended[driver.Miss], r.reads+ended[driver.OK]+ended[driver.Miss]
 		r.readers, r.touches = append(r.readers, command.Name), append(r.touches, "op."+q.Verb)
 	}
-	defer r.connections(load.Links, risen[c.Dials])
+	defer r.connections(load.Links, c.Dials, risen)
 	for _, several := range c.Several {
 		if command, ok := c.Of("", several, false); ok && risen[command.Counters[0]] > 0 && !batch {
 			return // who knows how many keys they read
@@ -305,6 +307,9 @@ func (r *recount) said() string {
 	}
 	if len(other) == 0 {
 		return "once: " + r.driver + " counts none of these requests"
+	}
+	if r.silent {
+		other = append(other, "nobody else counted connections")
 	}
 	return "twice: " + strings.Join(other, "; ")
 }

@@ -11,7 +11,7 @@ type Probe struct {
 	Missing map[string]string  `json:"missing"`           // why a field has no value; under "", why nothing could be read
 	Skipped int                `json:"skipped,omitempty"` // probes that were due since the one before and were not made
 	Is      map[string]string  `json:"is,omitempty"`      // what identifies the server that was asked for its counts
-	Dialed  uint64             `json:"dialed,omitempty"`  // connections that were made to ask it
+	Dialed  uint64             `json:"dialed,omitempty"`  // connections that were made to ask it so far
 }
 
 // Counted says what the servers of a target counted of a phase's requests.

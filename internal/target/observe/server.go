@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/base/panics"
@@ -95,13 +96,10 @@ func (s *server) Identity() map[string]string {
 	return s.asks[0].identity()
 }
 
-// Dialed returns how many connections were made since it was last called.
+// Dialed returns how many connections were made so far.
 func (s *server) Dialed() (n uint64) {
 	for _, a := range s.asks {
-		a.mu.Lock()
-		n += a.dialed
-		a.dialed = 0
-		a.mu.Unlock()
+		n += a.dialed.Load()
 	}
 	return n
 }
@@ -126,7 +124,7 @@ type asker struct {
 	talk *driver.Asker     // on conn
 	is   map[string]string // facts that identify the server that conn leads to
 
-	dialed uint64 // connections made
+	dialed atomic.Uint64 // connections made
 }
 
 // take asks for all figures and picks those of the fields.
@@ -220,7 +218,7 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.dialed++
+	a.dialed.Add(1)
 	a.is = a.identify(ctx, conn)
 	fresh := conn
 	if err := panics.Safely(func() (err error) {
@@ -250,7 +248,7 @@ func (a *asker) identify(ctx context.Context, conn net.Conn) map[string]string {
 	if err != nil {
 		return is
 	}
-	a.dialed++
+	a.dialed.Add(1)
 	defer other.Close()
 	defer interruptible(ctx, other)()
 	_ = panics.Safely(func() error { // without it, only the address identifies the server

@@ -137,7 +137,7 @@ func All() []Server {
 			Ask: []string{"connections"}, Carried: []string{"xact_commit"},
 			Counts: &Counts{Verbs: map[string]Command{
 				"get": {"get", []string{"statements_get_calls"}}, "put": {"put", []string{"statements_put_calls"}}, "delete": {"delete", []string{"statements_delete_calls"}},
-			}, Steady: []string{"statements_append_calls"}},
+			}, Steady: []string{"statements_append_calls", "sessions"}, Dials: "sessions"},
 			Waits: []string{"sessions_active", "sessions_running", "sessions_on_io", "sessions_on_locks"},
 			Store: Store{Memory: "table_size", Items: "table_rows"},
 		},
@@ -148,7 +148,7 @@ func All() []Server {
 				Still: "set metricsEnabled for its data region",
 			},
 		},
-		{Driver: "web", Schemes: []Scheme{{"http", "80", false}, {"https", "443", true}}, Sessions: 50, Objective: "p95=500ms", Counts: &Counts{All: "requests"}},
+		{Driver: "web", Schemes: []Scheme{{"http", "80", false}, {"https", "443", true}}, Sessions: 50, Objective: "p95=500ms", Counts: &Counts{All: "requests", Dials: "accepts"}},
 	}
 }
 

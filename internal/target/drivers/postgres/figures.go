@@ -21,6 +21,7 @@ var figures = func() []driver.Figure {
 		{Name: "database_size", Unit: "bytes"},
 		{Name: "table_size", Unit: "bytes"},
 		{Name: "connections"},
+		{Name: "sessions", Counter: true},
 		{Name: "locks_waiting"},
 		{Name: "sessions_active"},
 		{Name: "sessions_running"},
@@ -58,13 +59,14 @@ func (Driver) Describe(name string) driver.Figure {
 }
 
 // askDatabase returns a row of name and value for each figure. A backend that waits for the lock of the write-ahead log counts as waiting for the
-// disk.
+// disk. Servers before 15 count their sessions late, or not at all.
 const askDatabase = `SELECT f.name, f.value FROM pg_stat_database d, LATERAL (SELECT count(*) active,
 		count(*) FILTER (WHERE wait_event_type IS NULL) running,
 		count(*) FILTER (WHERE wait_event_type = 'IO' OR wait_event = 'WALWrite') io,
 		count(*) FILTER (WHERE wait_event_type IN ('Lock', 'LWLock', 'BufferPin') AND wait_event <> 'WALWrite') locks
 		FROM pg_stat_activity WHERE datid = d.datid AND state = 'active' AND pid <> pg_backend_pid()) a, LATERAL (VALUES
 	('database_size', pg_database_size(d.datid)::text), ('connections', d.numbackends::text),
+	('sessions', CASE WHEN current_setting('server_version_num')::int >= 150000 THEN to_jsonb(d)->>'sessions' END),
 	('locks_waiting', (SELECT count(*) FROM pg_locks WHERE NOT granted)::text),
 	('sessions_active', a.active::text), ('sessions_running', a.running::text), ('sessions_on_io', a.io::text), ('sessions_on_locks', a.locks::text),
 	('xact_commit', d.xact_commit::text), ('xact_rollback', d.xact_rollback::text), ('blks_read', d.blks_read::text), ('blks_hit', d.blks_hit::text),
