@@ -177,17 +177,10 @@ type worded struct {
 	asks asks
 }
 
-// worded3 is worded for RESP3.
-type worded3 struct {
-	worded
-	pushes
-}
-
 var (
 	_ driver.Resumer = (*codec)(nil)
 	_ driver.Layout  = (*worded)(nil)
 	_ driver.Skimmer = (*worded)(nil)
-	_ driver.Aside   = (*worded3)(nil)
 )
 
 // asks are the forms of a target by verb; nil for a verb that the driver words.

@@ -10,6 +10,7 @@ import (
 type codec struct {
 	greeting greeting
 	cluster  bool   // redirects are followed
+	pushes   bool   // the server may send messages between replies, as in RESP3
 	read     reader // of replies: readValue, or readReply for RESP3
 }
 
@@ -17,6 +18,7 @@ var (
 	_ driver.Codec   = (*codec)(nil)
 	_ driver.Layout  = (*codec)(nil)
 	_ driver.Skimmer = (*codec)(nil)
+	_ driver.Aside   = (*codec)(nil)
 )
 
 // Goodbye implements driver.Goodbyer.
@@ -123,6 +125,14 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 		}
 	}
 	return c.parse(b, verb, reply)
+}
+
+// Aside implements driver.Aside: it takes a push message.
+func (c *codec) Aside(b []byte) (int, error) {
+	if !c.pushes || b[0] != '>' {
+		return 0, fmt.Errorf("%w: got %s", driver.ErrUnasked, quote(b))
+	}
+	return skip(b)
 }
 
 // stored is the reply to a successful SET.

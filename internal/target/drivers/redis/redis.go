@@ -160,21 +160,16 @@ func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
-	c := codec{greeting: newGreeting(cfg, password, asks.scripts()...), cluster: cfg.Cluster, read: readValue}
-	if cfg.Protocol == 3 {
+	c := codec{greeting: newGreeting(cfg, password, asks.scripts()...), cluster: cfg.Cluster, pushes: cfg.Protocol == 3, read: readValue}
+	if c.pushes {
 		c.read = readReply
 	}
 	var speaks dialect = &c
-	switch {
-	case cfg.Protocol == 3 && len(link.Forms) > 0:
-		speaks = &worded3{worded: worded{c, asks}}
-	case cfg.Protocol == 3:
-		speaks = &codec3{codec: c}
-	case len(link.Forms) > 0:
+	if len(link.Forms) > 0 {
 		speaks = &worded{c, asks}
 	}
 	if cfg.Wait != nil {
-		return cfg.Wait.waits(speaks), nil
+		return cfg.Wait.waits(speaks, c.read), nil
 	}
 	return speaks, nil
 }

@@ -1,10 +1,6 @@
 package redis
 
-import (
-	"fmt"
-
-	"github.com/loadgen/loadgen/pkg/driver"
-)
+import "fmt"
 
 const (
 	// maxElements bounds the values within one reply, nested ones included. The longest replies come from a plan's own commands, such as all of a
@@ -13,26 +9,6 @@ const (
 	// verbatimHead is the length of a verbatim string's prefix: three letters for its format and a colon.
 	verbatimHead = len("txt:")
 )
-
-// codec3 is a codec that speaks RESP3. Its requests are those of RESP2, except for the greeting. It also reads more types, and messages that belong
-// to no request.
-type codec3 struct {
-	codec
-	pushes
-}
-
-// pushes are the messages that a server may send between replies.
-type pushes struct{}
-
-var _ driver.Aside = (*codec3)(nil)
-
-// Aside implements driver.Aside: it takes a push message.
-func (pushes) Aside(b []byte) (int, error) {
-	if b[0] != '>' {
-		return 0, fmt.Errorf("%w: got %s", driver.ErrUnasked, quote(b))
-	}
-	return skip(b)
-}
 
 // readReply reads the next value that answers a request. The bytes taken include messages and attributes before it. Like readValue, it reads only the
 // header of an aggregate.

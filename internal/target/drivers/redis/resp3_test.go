@@ -15,12 +15,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 )
 
-func newCodec3(t testing.TB, cfg Config) *codec3 {
+func newCodec3(t testing.TB, cfg Config) *codec {
 	t.Helper()
 	cfg.Protocol = 3
 	c, err := Driver{}.NewCodec(driver.Link{Config: &cfg, Secrets: func(string) (string, error) { return testPassword, nil }})
 	require.NoError(t, err)
-	return c.(*codec3)
+	return c.(*codec)
 }
 
 // asides have all types of values, in messages that a server may send before a reply.
@@ -287,16 +287,16 @@ func TestPushBetweenReplies(t *testing.T) {
 }
 
 // trackingCodec greets with CLIENT TRACKING.
-type trackingCodec struct{ *codec3 }
+type trackingCodec struct{ *codec }
 
 func (c trackingCodec) Greet(dst []byte) ([]byte, int) {
-	dst, n := c.codec3.Greet(dst)
+	dst, n := c.codec.Greet(dst)
 	return appendCommand(dst, "CLIENT", "TRACKING", "ON"), n + 1
 }
 
 func (c trackingCodec) ParseGreeting(b []byte, i int) (int, error) {
 	if i < len(c.greeting.steps) {
-		return c.codec3.ParseGreeting(b, i)
+		return c.codec.ParseGreeting(b, i)
 	}
 	_, n, err := readReply(b)
 	return n, err

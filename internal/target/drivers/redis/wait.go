@@ -46,6 +46,7 @@ type dialect interface {
 	driver.Skimmer
 	driver.Resumer
 	driver.Redirector
+	driver.Aside
 }
 
 // waiting is a codec that sends a WAIT after each request that stores a value. It makes one reply of the two.
@@ -57,31 +58,18 @@ type waiting struct {
 	few    [][]byte // the messages for too few replicas, by their number
 }
 
-// waiting3 is waiting in RESP3.
-type waiting3 struct {
-	waiting
-	driver.Aside
-}
+var _ driver.Codec = (*waiting)(nil)
 
-var (
-	_ driver.Codec = (*waiting)(nil)
-	_ driver.Codec = (*waiting3)(nil)
-)
-
-// waits returns the codec with a WAIT after each put.
-func (w *Wait) waits(c dialect) driver.Codec {
-	x := waiting{
-		dialect: c, copies: 1 + w.Replicas, read: readValue,
+// waits returns the codec with a WAIT after each put, whose replies read reads.
+func (w *Wait) waits(c dialect, read reader) driver.Codec {
+	x := &waiting{
+		dialect: c, copies: 1 + w.Replicas, read: read,
 		wait: appendCommand(nil, "WAIT", strconv.Itoa(w.Replicas), strconv.FormatInt(w.Timeout.Milliseconds(), 10)),
 	}
 	for n := range w.Replicas {
 		x.few = append(x.few, fmt.Appendf(nil, "WAIT: %d of %d replicas had the put within %v", n, w.Replicas, w.Timeout))
 	}
-	if aside, ok := c.(driver.Aside); ok {
-		x.read = readReply
-		return &waiting3{x, aside}
-	}
-	return &x
+	return x
 }
 
 // AppendRequest appends a request, and WAIT if it stores a value.
