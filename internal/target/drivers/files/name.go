@@ -3,6 +3,7 @@ package files
 import (
 	"fmt"
 	"hash/crc32"
+	"net/url"
 )
 
 const (
@@ -44,39 +45,13 @@ func appendName(dst, key []byte) []byte {
 	return dst
 }
 
-// appendKey appends the key whose file has the name. It reports false if no key's file has it.
-func appendKey(dst []byte, name string) ([]byte, bool) {
+// keyOf returns the key whose file has the name. It reports false if no key's file has it.
+func keyOf(name string) (key string, ok bool) {
 	if name == "%" {
-		return dst, true
+		return "", true
 	}
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		if c == '%' {
-			if i+2 >= len(name) {
-				return dst, false
-			}
-			high, low := digit(name[i+1]), digit(name[i+2])
-			if high < 0 || low < 0 || plain(byte(high<<4|low), i == 0) {
-				return dst, false
-			}
-			c, i = byte(high<<4|low), i+2
-		} else if !plain(c, i == 0) {
-			return dst, false
-		}
-		dst = append(dst, c)
-	}
-	return dst, name != ""
-}
-
-// digit returns the value of an upper-case hex digit, -1 for anything else.
-func digit(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
+	key, err := url.PathUnescape(name)
+	return key, err == nil && string(appendName(nil, []byte(key))) == name
 }
 
 // draftName returns the name of the file that a session writes before it takes a key's place.
@@ -92,6 +67,6 @@ func ours(name string) bool {
 		}
 		return len(name) > 1
 	}
-	_, ok := appendKey(nil, name)
+	_, ok := keyOf(name)
 	return ok
 }

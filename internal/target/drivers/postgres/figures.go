@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgproto3"
+
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -122,12 +124,12 @@ func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 		at += n
 		switch kind {
 		case 'D':
-			name, value, err := pair(body)
-			if err != nil {
-				return nil, 0, err
+			var row pgproto3.DataRow
+			if err := row.Decode(body); err != nil || len(row.Values) != 2 {
+				return nil, 0, errors.New("postgres: a row of figures without a name and a value")
 			}
-			if value != "" {
-				told[name] = value
+			if value := string(row.Values[1]); value != "" {
+				told[string(row.Values[0])] = value
 			}
 		case 'E':
 			if p := readProblem(body); p.fatal || answers == 0 {
@@ -142,27 +144,4 @@ func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 			return nil, 0, fmt.Errorf("postgres: a message %q to a question", kind)
 		}
 	}
-}
-
-// pair reads a row of two texts.
-func pair(row []byte) (name, value string, err error) {
-	var texts [2]string
-	if len(row) < 2 || binary.BigEndian.Uint16(row) != 2 {
-		return "", "", errors.New("postgres: a row of figures without a name and a value")
-	}
-	rest := row[2:]
-	for i := range texts {
-		if len(rest) < 4 {
-			return "", "", errors.New("postgres: a row of figures that ends early")
-		}
-		size := int32(binary.BigEndian.Uint32(rest))
-		rest = rest[4:]
-		if size > int32(len(rest)) {
-			return "", "", errors.New("postgres: a row of figures that ends early")
-		}
-		if size > 0 {
-			texts[i], rest = string(rest[:size]), rest[size:]
-		}
-	}
-	return texts[0], texts[1], nil
 }
