@@ -13,7 +13,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/url"
@@ -79,6 +78,12 @@ func (a *Authority) rootText() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw})
 }
 
+// keyText is the authority's key as PEM.
+func (a *Authority) keyText() ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), err
+}
+
 // OpenAuthority reads the key in a directory, and makes one if there is none. If several processes do so at once, all get the same key. It refuses a
 // key that is not this user's, or that others may read.
 func OpenAuthority(dir string) (*Authority, error) {
@@ -123,15 +128,15 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 
 // makeKey makes a key, unless another process has made one first.
 func makeKey(path string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := NewAuthority()
 	if err != nil {
 		return err
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	text, err := a.keyText()
 	if err != nil {
 		return err
 	}
-	return makeOnce(path, func(w io.Writer) error { return pem.Encode(w, &pem.Block{Type: keyBlock, Bytes: der}) })
+	return makeOnce(path, text)
 }
 
 // issue makes a key and a certificate for a role.
@@ -242,22 +247,15 @@ func (h *holder) stranger() string {
 // Make returns the key of a new authority in the form [Install] takes, a token that its coordinators can [Tokens.Adopt], and the certificate that its
 // pages are verified with. Nothing is kept here.
 func Make() (key []byte, token *Token, root []byte, err error) {
-	made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(made)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	a, err := authorityOf(made)
+	a, err := NewAuthority()
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if token, err = newToken(keyHash(a.root)); err != nil {
 		return nil, nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), token, a.rootText(), nil
+	key, err = a.keyText()
+	return key, token, a.rootText(), err
 }
 
 // Install puts an authority's key into a directory, where its coordinators look for it, and the token of those who scrape their pages, unless that is

@@ -162,17 +162,30 @@ func readRequest(der []byte) (asking, error) {
 	return a, request.CheckSignature()
 }
 
-func readMessage(r io.Reader, into any) error {
+// readFrame reads a length, as two bytes in network order, and that many bytes.
+func readFrame(r io.Reader, most int) ([]byte, error) {
 	var size [2]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return err
+		return nil, err
 	}
 	n := int(binary.BigEndian.Uint16(size[:]))
-	if n > maxEnrol {
-		return fmt.Errorf("a message of %d bytes; the longest may have %d", n, maxEnrol)
+	if n > most {
+		return nil, fmt.Errorf("a message of %d bytes; the longest may have %d", n, most)
 	}
 	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
+	_, err := io.ReadFull(r, b)
+	return b, err
+}
+
+// writeFrame writes what readFrame reads.
+func writeFrame(w io.Writer, b []byte) error {
+	_, err := w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...))
+	return err
+}
+
+func readMessage(r io.Reader, into any) error {
+	b, err := readFrame(r, maxEnrol)
+	if err != nil {
 		return err
 	}
 	return json.Unmarshal(b, into)
@@ -186,8 +199,7 @@ func writeMessage(w io.Writer, message any) error {
 	if len(b) > maxEnrol {
 		return fmt.Errorf("a message of %d bytes; the longest may have %d", len(b), maxEnrol)
 	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...))
-	return err
+	return writeFrame(w, b)
 }
 
 // RefusedError says that a worker will not be enrolled, now or later, and what to do.

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -144,13 +143,10 @@ func secretText() (string, error) {
 func keptToken(path string) (string, error) {
 	text, err := readPrivate(path, maxKeyFile)
 	if errors.Is(err, os.ErrNotExist) {
-		err = makeOnce(path, func(w io.Writer) error {
-			made, err := secretText()
-			if err == nil {
-				_, err = io.WriteString(w, made+"\n")
-			}
-			return err
-		})
+		var made string
+		if made, err = secretText(); err == nil {
+			err = makeOnce(path, []byte(made+"\n"))
+		}
 		if err == nil {
 			text, err = readPrivate(path, maxKeyFile)
 		}

@@ -65,20 +65,14 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
-// makeOnce writes a temporary file that only this user can read, and renames it into place unless another process has done so first.
-func makeOnce(path string, write func(w io.Writer) error) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	err = write(file)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		if err = os.Link(file.Name(), path); errors.Is(err, os.ErrExist) {
-			err = nil
+// makeOnce makes a file that only this user can read, unless another process has made it first. A power failure leaves all of it or nothing.
+func makeOnce(path string, b []byte) error {
+	return placed(path, b, true, func(temporary string) error {
+		if err := os.Link(temporary, path); !errors.Is(err, os.ErrExist) {
+			return err
 		}
-	}
-	return errors.Join(err, os.Remove(file.Name()))
+		return nil
+	})
 }
 
 // tryWriting returns an error if no file can be made in a directory.
@@ -92,6 +86,11 @@ func tryWriting(dir string) error {
 
 // writePrivate replaces a file atomically with one that only this user can read. If durable, a power failure leaves either the old file or the new one.
 func writePrivate(path string, b []byte, durable bool) error {
+	return placed(path, b, durable, func(temporary string) error { return os.Rename(temporary, path) })
+}
+
+// placed writes a temporary file beside path, which only this user can read, and calls put to put it there.
+func placed(path string, b []byte, durable bool, put func(temporary string) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return err
@@ -100,12 +99,11 @@ func writePrivate(path string, b []byte, durable bool) error {
 	if err == nil && durable {
 		err = file.Sync()
 	}
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = put(file.Name())
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
+	if removing := os.Remove(file.Name()); !errors.Is(removing, os.ErrNotExist) { // it was renamed
+		err = errors.Join(err, removing)
 	}
-	return nil
+	return err
 }

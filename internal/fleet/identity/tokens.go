@@ -93,14 +93,18 @@ func (t *Tokens) Create(ttl time.Duration, uses int) (*Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.Sum256(token.secret[:])
 	return token, t.change(true, func(list []TokenInfo) ([]TokenInfo, error) {
 		if len(list) >= maxTokens {
 			return nil, fmt.Errorf("%d tokens are there already: loadgen token revoke ends those that nobody needs", len(list))
 		}
-		now := time.Now().UTC().Truncate(time.Second)
-		return append(list, TokenInfo{ID: token.ID(), Created: now, Expires: now.Add(ttl), Uses: uses, Hash: hash[:]}), nil
+		return append(list, token.entry(ttl, uses)), nil
 	})
+}
+
+// entry is a new token's entry in the file.
+func (t *Token) entry(ttl time.Duration, uses int) TokenInfo {
+	now, hash := time.Now().UTC().Truncate(time.Second), sha256.Sum256(t.secret[:])
+	return TokenInfo{ID: t.ID(), Created: now, Expires: now.Add(ttl), Uses: uses, Hash: hash[:]}
 }
 
 // List returns the tokens, oldest first. Expired ones stay listed for an hour.
@@ -284,13 +288,11 @@ func (t *Tokens) Adopt(token *Token, ttl time.Duration, uses int) error {
 	if token.authority != t.authority {
 		return fmt.Errorf("%v names the key of another authority than the one in %s", token, t.dir)
 	}
-	hash := sha256.Sum256(token.secret[:])
 	return t.change(true, func(list []TokenInfo) ([]TokenInfo, error) {
 		if slices.ContainsFunc(list, func(k TokenInfo) bool { return k.ID == token.ID() }) {
 			return list, nil
 		}
-		now := time.Now().UTC().Truncate(time.Second)
-		return append(list, TokenInfo{ID: token.ID(), Created: now, Expires: now.Add(ttl), Uses: uses, Hash: hash[:]}), nil
+		return append(list, token.entry(ttl, uses)), nil
 	})
 }
 

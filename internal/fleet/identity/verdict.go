@@ -3,10 +3,8 @@ package identity
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 )
@@ -22,19 +20,11 @@ const (
 
 // hear makes a client wait for the verdict.
 func hear(conn net.Conn) error {
-	var size [2]byte
-	if _, err := io.ReadFull(conn, size[:]); err != nil {
+	text, err := readFrame(conn, maxVerdict)
+	if err != nil {
 		return fmt.Errorf("await the coordinator's verdict: %w", err)
 	}
-	n := binary.BigEndian.Uint16(size[:])
-	if n > maxVerdict {
-		return fmt.Errorf("the coordinator's verdict has %d bytes, of at most %d", n, maxVerdict)
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(conn, text); err != nil {
-		return fmt.Errorf("await the coordinator's verdict: %w", err)
-	}
-	if n > 0 {
+	if len(text) > 0 {
 		return fmt.Errorf("the coordinator refuses this worker: %s", shown(string(text)))
 	}
 	return nil
@@ -47,7 +37,7 @@ func tell(conn net.Conn, verdict error) error {
 		text = verdict.Error()
 		text = text[:min(len(text), maxVerdict)]
 	}
-	_, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(text))), text...))
+	err := writeFrame(conn, []byte(text))
 	if verdict != nil {
 		return verdict
 	}
