@@ -25,26 +25,16 @@ type Ignite struct {
 	names  []string                // of caches, in order
 	caches map[uint32]*igniteCache // by id
 	counts map[string]int          // of gets, puts and removals of single keys, those of many included; hits
-	open   map[net.Conn]bool
 }
 
 // StartIgnite starts one, which ends with the test.
 func StartIgnite(t testing.TB) *Ignite {
 	t.Helper()
-	s := &Ignite{caches: map[uint32]*igniteCache{}, counts: map[string]int{}, open: map[net.Conn]bool{}}
+	s := &Ignite{caches: map[uint32]*igniteCache{}, counts: map[string]int{}}
 	s.create("items")
 	s.create("redis-ignite-internal-cache-0")
 	s.Addr = Serve(t, nil, s.serve)
 	return s
-}
-
-// Drop ends all connections.
-func (s *Ignite) Drop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for conn := range s.open {
-		_ = conn.Close() // the other end may have closed it
-	}
 }
 
 // Count returns how many "gets", "hits", "puts" or "removals" of single keys there have been.
@@ -79,14 +69,6 @@ func (s *Ignite) create(name string) {
 }
 
 func (s *Ignite) serve(conn net.Conn) {
-	s.mu.Lock()
-	s.open[conn] = true
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.open, conn)
-		s.mu.Unlock()
-	}()
 	in := bufio.NewReaderSize(conn, 64<<10)
 	hello, err := message(in)
 	if err != nil || len(hello) < 8 || hello[0] != 1 {

@@ -203,18 +203,6 @@ func (f *field) grown(dst []byte, r random, n uint64) []byte {
 	return append(dst, ']')
 }
 
-// Least returns a lower bound on the size of records in bytes.
-func (r *Record) Least() int {
-	if !r.json || r.compress != nil {
-		return 1
-	}
-	n := len("}")
-	for _, f := range r.fields {
-		n += len(f.lead) + 1
-	}
-	return n
-}
-
 // Append appends the record of a seed. It allocates only to grow dst, and as package compress says.
 func (r *Record) Append(dst []byte, seed uint64) []byte {
 	at := len(dst)
@@ -252,19 +240,9 @@ func (r *Record) encode(dst []byte, seed uint64) []byte {
 	return dst
 }
 
-// Has reports whether records have a field.
-func (r *Record) Has(name string) bool {
-	_, ok := r.find(name)
-	return ok
-}
-
-func (r *Record) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(r.fields, name, func(f field, name string) int { return strings.Compare(f.name, name) })
-}
-
 // AppendField implements form.Fielder.
 func (r *Record) AppendField(dst []byte, seed uint64, name string) []byte {
-	i, ok := r.find(name)
+	i, ok := slices.BinarySearchFunc(r.fields, name, func(f field, name string) int { return strings.Compare(f.name, name) })
 	if !ok {
 		return dst
 	}

@@ -322,11 +322,6 @@ type RowResponse struct {
 // End is when the row ends, in seconds since the phase's origin.
 func (r Row) End() float64 { return r.T }
 
-// Overloaded says whether the phase's main problem is that its target did not keep up.
-func (p *Phase) Overloaded() bool {
-	return len(p.Reasons) > 0 && p.Reasons[0].Code == reason.Overloaded
-}
-
 // Closed says that the phase's ops were due when others ended, not by a schedule.
 func (p *Phase) Closed() bool { return p.Model == ModelClosed }
 

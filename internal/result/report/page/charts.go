@@ -34,7 +34,6 @@ func (f figure) drawn(c *chart.Chart) []figure {
 }
 
 const (
-	fewRows   = 8   // seconds below which throughput is drawn from time bins
 	fewPoints = 4   // fewer show nothing over time
 	curveSize = 120 // points of a quantile curve
 	beyond    = 10  // values that must lie beyond a drawn quantile

@@ -71,7 +71,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseVie
 	v.Sentences = sentencesOf(ph)
 	v.Facts = phaseFacts(ph)
 	for _, d := range words.DoneIn(ph) {
-		v.Ops = append(v.Ops, newOpView(ph, d))
+		v.Ops = append(v.Ops, newOpView(d))
 	}
 	if facts, rows := words.Connections(ph); facts != nil {
 		c := opView{Verb: "connections", Facts: facts}
@@ -199,7 +199,7 @@ func phaseFacts(ph *run.Phase) []words.Fact {
 	return slices.Concat(words.About(ph), found, words.Noted(ph), words.Generated(ph), words.Beside(ph))
 }
 
-func newOpView(ph *run.Phase, o words.Done) opView {
+func newOpView(o words.Done) opView {
 	v := opView{Verb: o.Name}
 	if o.Sequence != "" {
 		v.Verb = "scenario " + o.Name
