@@ -100,6 +100,16 @@ func (c *Closed) Whole() (from, to time.Duration) {
 	return c.Present(c.Sessions-1, 0)
 }
 
+// Ends returns when each stage ends, in nanoseconds after the start of the load; nil without stages.
+func (c *Closed) Ends() (ends []int64) {
+	at := time.Duration(0)
+	for _, s := range c.Stages {
+		at += s.Duration
+		ends = append(ends, int64(at))
+	}
+	return ends
+}
+
 // ofSessions says whether stages have sessions in place of rates.
 func (b *block) ofSessions() bool {
 	have := func(name string) bool {

@@ -29,6 +29,11 @@ func (t *Totals) CheckValid() error {
 		if err := o.check(driver.Verb(v)); err != nil {
 			errs = append(errs, err)
 		}
+		for i, stage := range o.Steps {
+			if err := errors.Join(stage.ledger.check(driver.Verb(v)), stage.check(driver.Verb(v))); err != nil {
+				errs = append(errs, fmt.Errorf("stage %d: %w", i+1, err))
+			}
+		}
 	}
 	for i, o := range t.Scenarios {
 		at := place{scenario: i}

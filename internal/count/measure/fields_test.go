@@ -102,6 +102,7 @@ func counted() (all []field) {
 		field{name: "Growth of a scenario", grows: true, count: func(t *Totals) { t.GrowScenario(0, &Sample{End: 5}, 1) }},
 		field{name: "Growth of a scenario that failed", count: func(t *Totals) { t.GrowScenario(0, &Sample{Outcome: driver.Error}, 2) }},
 		field{name: "Steps", grows: true, count: func(t *Totals) { t.AddStep(Step{0, 2}) }},
+		field{name: "Stages", grows: true, count: func(t *Totals) { opAt(&t.of(driver.Put).Steps, 2).Due++ }},
 		field{name: "Errors", count: func(t *Totals) { t.Errors.Add([]byte("ERR")) }},
 		field{name: "Away", count: func(t *Totals) { t.AddAway(0, 7) }},
 		field{name: "Span", count: func(t *Totals) { t.Span.Session(1, 2) }},

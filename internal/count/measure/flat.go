@@ -1,7 +1,7 @@
 package measure
 
-// WithoutBins returns a copy of t without bins or origin, so that steps that began at different times can be merged. It shares everything else with t
-// and must only be read. CheckValid does not hold for it.
+// WithoutBins returns a copy of t without bins, stages or origin, so that steps that began at different times can be merged. It shares everything else
+// with t and must only be read. CheckValid does not hold for it.
 func (t *Totals) WithoutBins() *Totals { return t.WithoutBinsIn(new(Totals)) }
 
 // WithoutBinsIn is WithoutBins in the memory of an earlier copy, which it returns.
@@ -12,6 +12,7 @@ func (t *Totals) WithoutBinsIn(flat *Totals) *Totals {
 	for v, o := range t.Ops {
 		if o != nil {
 			flat.Ops[v] = o.withoutBins(ops[v])
+			flat.Ops[v].Steps = nil
 		}
 	}
 	flat.Scenarios = scenarios[:0]

@@ -19,6 +19,9 @@ const (
 	previous = 13 // it has no counts of values that were misplaced or another run's; it is read, too
 )
 
+// maxStages is the most stages that a plan can have, and one for what is due later.
+const maxStages = 1001
+
 // maxEndpoints bounds how much a decoder allocates for a few bytes.
 const maxEndpoints = 4096
 
@@ -399,12 +402,12 @@ func (f *form) totals(t *Totals) {
 	f.away(t)
 	for v := range f.each(f.set(len(t.Ops), len(t.Ops), "verbs", func(v int) bool { return !t.Ops[v].empty() })) {
 		o := t.of(driver.Verb(v))
-		f.op(o)
+		f.op(o, true)
 		f.part(o.empty(), "%s", driver.Verb(v))
 	}
 	for i := range f.each(f.set(len(t.Scenarios), MaxScenarios, "scenarios", func(i int) bool { return !t.Scenarios[i].empty() })) {
 		o := t.scenario(i)
-		f.op(o)
+		f.op(o, false)
 		f.steps(o)
 		f.part(o.empty(), "scenario %d", i+1)
 	}
@@ -438,12 +441,27 @@ func (f *form) connections(c *Connections) {
 
 func (f *form) steps(o *Op) {
 	for i := range f.each(f.set(len(o.Steps), MaxSteps, "steps", func(i int) bool { return !o.Steps[i].empty() })) {
-		for len(o.Steps) <= i {
-			f.take(opBytes)
-			o.Steps = append(o.Steps, new(Op))
-		}
-		f.op(o.Steps[i])
-		f.part(o.Steps[i].empty(), "step %d", i+1)
+		step := f.step(o, i)
+		f.op(step, false)
+		f.part(step.empty(), "step %d", i+1)
+	}
+}
+
+// step returns the i-th step, creating it and those before it at first use.
+func (f *form) step(o *Op, i int) *Op {
+	f.take(max(0, i+1-len(o.Steps)) * opBytes)
+	return opAt(&o.Steps, i)
+}
+
+// stages is a verb's ops by stage: those from the first stage that counted something to the last.
+func (f *form) stages(o *Op) {
+	n := f.many(len(o.stages()), maxStages, "stages")
+	first := f.many(slices.IndexFunc(o.stages(), func(stage *Op) bool { return !stage.empty() }), maxStages, "stages")
+	for i := first; i < n && f.Err == nil; i++ {
+		f.op(f.step(o, i), false)
+	}
+	if f.Err == nil && (first >= n || len(o.stages()) != n || o.Steps[first].empty()) {
+		f.Fail("stages %d to %d, the first or the last of which is empty", first+1, n)
 	}
 }
 
@@ -546,7 +564,7 @@ func (f *form) ledger(l *Ledger) {
 	f.int(&l.InFlight)
 }
 
-func (f *form) op(o *Op) {
+func (f *form) op(o *Op, verb bool) {
 	f.ledger(&o.ledger)
 	for i := range o.Causes {
 		f.uint(&o.Causes[i])
@@ -571,8 +589,9 @@ func (f *form) op(o *Op) {
 	f.last(kinds, "kinds", kinds == len(o.kinds()))
 	f.outcomes(&o.Bins)
 	f.outcomes(&o.Turns)
-	rare := f.set(4, 4, "kinds of what few ops have", func(i int) bool {
-		return i == 0 && !o.Keys.empty() || i == 1 && o.Growth.Ended() > 0 || i == 2 && !o.Split.empty() || i == 3 && len(o.checks()) > 0
+	rare := f.set(5, 5, "kinds of what few ops have", func(i int) bool {
+		return i == 0 && !o.Keys.empty() || i == 1 && o.Growth.Ended() > 0 || i == 2 && !o.Split.empty() || i == 3 && len(o.checks()) > 0 ||
+			i == 4 && verb && len(o.stages()) > 0
 	})
 	if rare&1 != 0 {
 		f.ledger(&o.Keys.Ledger)
@@ -601,6 +620,13 @@ func (f *form) op(o *Op) {
 		if n == 0 || len(o.checks()) != n {
 			f.Fail("%d checks, the last of which never failed", n)
 		}
+	}
+	switch {
+	case rare&16 == 0:
+	case verb:
+		f.stages(o)
+	default:
+		f.Fail("stages of what is no verb")
 	}
 }
 

@@ -87,7 +87,11 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 	default:
 		s := drawSample(t)
 		return []event{start(s.Verb, n), func(t *Totals) {
+			if n%3 == 0 {
+				t.Stages = []int64{1e6, 1e12}
+			}
 			end(s)(t)
+			t.Stages = nil
 			grow(t, &s)
 			if s.Outcome == driver.OK && n%2 == 0 {
 				t.Split(s.Verb, s.End-s.Start, (s.End-s.Start)/3)

@@ -12,6 +12,7 @@ type Limits struct {
 	Verbs     [driver.NumVerbs]bool // verbs of ops; other verbs may have requests, whose bytes are counted
 	Acks      int                   // the most good answers of an op; 0 if they are not counted
 	Scenarios []int                 // number of steps of each scenario; empty if the phase has single ops
+	Stages    int                   // number of stages of sessions, and one for what is due later; 0 if there are none
 	Growth    bool                  // latency is also counted by ordinal
 	Samples   int                   // the most sampled ops; 0 for none
 }
@@ -35,6 +36,14 @@ func (l *Limits) check(s *Snapshot) error {
 		}
 		if err := l.checkOp(o, name); err != nil {
 			return err
+		}
+		for i, stage := range o.stages() {
+			if i >= l.Stages {
+				return fmt.Errorf("counts %s in stage %d, which its step does not have", name, i+1)
+			}
+			if err := l.checkOp(stage, name); err != nil {
+				return err
+			}
 		}
 	}
 	for i, o := range s.Delta.Scenarios {

@@ -10,7 +10,7 @@ import (
 
 // TestCheckWithin: a snapshot counts everything that its step can have, and then one thing more at a time.
 func TestCheckWithin(t *testing.T) {
-	limits := &Limits{Verbs: [driver.NumVerbs]bool{driver.Put: true}, Acks: 3, Scenarios: []int{2}, Growth: true, Samples: 4}
+	limits := &Limits{Verbs: [driver.NumVerbs]bool{driver.Put: true}, Acks: 3, Scenarios: []int{2}, Stages: 2, Growth: true, Samples: 4}
 	put := &Sample{Verb: driver.Put, Outcome: driver.OK}
 	for name, c := range map[string]struct {
 		change func(s *Snapshot, l *Limits)
@@ -36,8 +36,13 @@ func TestCheckWithin(t *testing.T) {
 		}, "of an op, scenario 1, and"},
 		"a scenario": {func(s *Snapshot, _ *Limits) { s.Delta.AddScenario(1) }, "snapshot 7 counts scenario 2, and its step has 1"},
 		"a step":     {func(s *Snapshot, _ *Limits) { s.Delta.AddStep(Step{0, 2}) }, "snapshot 7 counts step 3 of scenario 1, which has 2"},
-		"ordinals":   {func(_ *Snapshot, l *Limits) { l.Growth = false }, "snapshot 7 counts put by ordinal, and its step does not"},
-		"samples":    {func(_ *Snapshot, l *Limits) { l.Samples = 3 }, "snapshot 7 has up to 4 samples, and its step wants at most 3"},
+		"a stage":    {func(s *Snapshot, _ *Limits) { opAt(&s.Delta.of(driver.Put).Steps, 2).Due++ }, "counts put in stage 3, which its step does not have"},
+		"an answer of a stage": {func(s *Snapshot, _ *Limits) {
+			lengthen(&opAt(&s.Delta.of(driver.Put).Steps, 1).Acks, 4)
+			s.Delta.Ops[driver.Put].Steps[1].Acks[3].Record(1)
+		}, "of an op, put, and"},
+		"ordinals": {func(_ *Snapshot, l *Limits) { l.Growth = false }, "snapshot 7 counts put by ordinal, and its step does not"},
+		"samples":  {func(_ *Snapshot, l *Limits) { l.Samples = 3 }, "snapshot 7 has up to 4 samples, and its step wants at most 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, l := &Snapshot{SeqFirst: 7}, *limits

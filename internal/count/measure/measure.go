@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"slices"
+
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )
@@ -54,6 +56,10 @@ type Totals struct {
 	Time      *Bins // ns that slots' turns took, without think time, by when the turn began; nil is empty
 	Lost      *Bins // ns that slots of a closed load lost ([Totals.AddLost]), by when they were lost; nil is empty
 	Errors    Errors
+
+	// Stages is when each stage of sessions ends, in nanoseconds after Origin. Ops are counted by stage, too, while it is set; Merge and the binary form
+	// leave it out.
+	Stages []int64
 }
 
 // rest is the part of Totals that an [Account] keeps unchanged.
@@ -92,7 +98,7 @@ type Op struct {
 	Growth   *Growth                   // nil unless ops are also counted by ordinal
 	Split    *Split                    // nil unless the driver measures how long ops wait for durability
 	Kinds    []Kind                    // by the kind that the op's program set, less 1; Service and Response include them
-	Steps    []*Op                     // of a scenario: the ops of each step, by step number
+	Steps    []*Op                     // of a scenario: the ops of each step, by step number; of a verb: the ops that were due in each stage, then those due later
 	Checks   []uint64                  // of replies: how many failed each check of the plan, up to the last that failed
 }
 
@@ -203,7 +209,7 @@ func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
 
 // RecordN counts n ≥ 1 ops that ended alike, such as those sent in one write and answered in one read. It equals n calls of Record.
 func (t *Totals) RecordN(s *Sample, n uint64) {
-	t.of(s.Verb).record(s, n, s.Due, t.Origin)
+	t.end(s, n, s.Due)
 	t.addTime(s, n)
 }
 
@@ -229,6 +235,18 @@ func (t *Totals) addTime(s *Sample, n uint64) {
 	took := s.End - s.Due
 	if took > 0 {
 		made(&t.Time).AddN(s.Due-t.Origin, n*uint64(took))
+	}
+}
+
+// end counts n ops for their verb, and for the stage in which they were due.
+func (t *Totals) end(s *Sample, n uint64, turn int64) {
+	o := t.of(s.Verb)
+	o.record(s, n, turn, t.Origin)
+	if len(t.Stages) > 0 {
+		i, _ := slices.BinarySearch(t.Stages, s.Due-t.Origin+1)
+		stage := opAt(&o.Steps, i)
+		stage.Due += n
+		stage.record(s, n, turn, t.Origin)
 	}
 }
 

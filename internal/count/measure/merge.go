@@ -56,10 +56,12 @@ func (t *rest) merge(o *rest) {
 	}
 }
 
-// Reset empties t and keeps its memory, its origin and its number of endpoints, so that counting the same ops again allocates nothing.
+// Reset empties t and keeps its memory, except that of stages, its origin and its number of endpoints, so that counting the same ops again allocates
+// nothing.
 func (t *Totals) Reset() {
 	for _, o := range t.Ops {
 		if o != nil {
+			o.Steps = nil // a load goes from stage to stage, and there may be 1,000
 			o.reset()
 		}
 	}
@@ -110,6 +112,11 @@ func (o *Op) acks() []hist.Hist {
 // kinds returns the kinds up to the last that occurred.
 func (o *Op) kinds() []Kind {
 	return trimmed(o.Kinds, func(k *Kind) bool { return k.Response.Count() == 0 && k.Service.Count() == 0 })
+}
+
+// stages returns the steps up to the last that counted something.
+func (o *Op) stages() []*Op {
+	return trimmed(o.Steps, func(stage **Op) bool { return (*stage).empty() })
 }
 
 // checks returns the checks up to the last that failed.

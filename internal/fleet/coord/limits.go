@@ -18,6 +18,9 @@ func (s *step) limits() *measure.Limits {
 			l.Scenarios = []int{steps}
 		}
 	case worker.Load:
+		if c := s.ph.Closed; c != nil && len(c.Stages) > 0 {
+			l.Stages = len(c.Stages) + 1
+		}
 		l.Growth, l.Samples = s.ph.Growth != nil, s.ph.Samples
 		for i := range s.ph.Scenarios {
 			l.Scenarios = append(l.Scenarios, len(s.ph.Scenarios[i].Steps))

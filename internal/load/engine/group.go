@@ -307,8 +307,8 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	c := ph.Closed
 	l.slotted = c != nil && step.Kind.Timed()
 	l.endless = !l.slotted || c.Duration == 0
-	if l.think, l.thinks = 0, nil; l.slotted {
-		l.think, l.thinks = int64(c.Think), c.Thinks
+	if l.think, l.thinks, l.stages = 0, nil, nil; l.slotted {
+		l.think, l.thinks, l.stages = int64(c.Think), c.Thinks, c.Ends()
 	}
 	if step.Kind.Timed() && g.trace != nil {
 		if c != nil {
@@ -347,7 +347,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 func (l *loop) begin(at int64, parts chan<- part) {
 	l.origin, l.parts, l.noPort = at, parts, 0
 	l.rec.Reset()
-	l.rec.Origin = at
+	l.rec.Origin, l.rec.Stages = at, l.stages
 	l.links()
 	l.churn.counts.Before = l.churn.counts.Opened
 	clear(l.reqBefore)

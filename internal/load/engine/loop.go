@@ -122,6 +122,7 @@ type loop struct {
 	pipeline int         // how many slots each session has
 	think    int64       // how long a slot of a closed load pauses after each op, on average
 	thinks   *pace.Times // how long it pauses; nil if always think
+	stages   []int64     // of its recorders
 	way      way         // the way of the step's ops
 	states   stateful    // the way that begins one op at a time, programs or thread
 	fills    *fills      // puts what gets miss; nil if nothing does

@@ -67,13 +67,14 @@ func (s *session) turn(slots, think int64) int64 {
 
 // fresh returns an empty recorder for the step.
 func (l *loop) fresh() *measure.Totals {
+	var t *measure.Totals
 	select {
-	case t := <-l.spare:
-		t.Origin = l.origin // the recorder may come from an earlier step
-		return t
+	case t = <-l.spare:
 	default:
-		return measure.NewTotals(l.origin, len(l.reqNow)/driver.NumVerbs)
+		t = measure.NewTotals(0, len(l.reqNow)/driver.NumVerbs)
 	}
+	t.Origin, t.Stages = l.origin, l.stages // the recorder may come from an earlier step
+	return t
 }
 
 // census counts what is in flight by looking at every op in progress and every connection's queue, and enters the change since the last census. So

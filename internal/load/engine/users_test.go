@@ -87,6 +87,15 @@ func TestUsersComeAndGo(t *testing.T) {
 			b := newBench(t, redisPlan(t, 1, "", mix+c.load), "load", time.Millisecond)
 			got := b.run(worker.Load).Ops[driver.Get]
 			require.Zero(t, got.InFlight)
+			sum := uint64(0)
+			for _, stage := range got.Steps {
+				sum += stage.Due
+			}
+			if len(b.g.phase.Closed.Stages) > 0 {
+				require.Equal(t, got.Due, sum, c.load)
+			} else {
+				require.Empty(t, got.Steps)
+			}
 			require.GreaterOrEqual(t, got.Due, c.least, c.load)
 			require.LessOrEqual(t, got.Due, c.most, c.load)
 			if first > 0 {
@@ -95,4 +104,30 @@ func TestUsersComeAndGo(t *testing.T) {
 			first = got.Due
 		}
 	}
+}
+
+// TestAnOpCountsInTheStageInWhichItWasDue, also one that goes on across a boundary.
+func TestAnOpCountsInTheStageInWhichItWasDue(t *testing.T) {
+	stages := `stages {
+		stage {
+			sessions = 1
+			duration = "1s"
+		}
+		stage {
+			sessions = 2
+			duration = "1s"
+		}
+	}`
+	due := func(phase string) (all []uint64) {
+		b := newBench(t, redisPlan(t, 1, "", phase+stages), "load", 400*time.Millisecond)
+		for _, stage := range b.run(worker.Load).Ops[driver.Get].Steps {
+			require.Equal(t, stage.Due, stage.Outcomes[driver.OK]+stage.Outcomes[driver.Miss])
+			all = append(all, stage.Due)
+		}
+		return all
+	}
+	// One session at 0, 0.4, 0.8, 1.2 and 1.6 s, the other at 1, 1.4 and 1.8 s.
+	require.Equal(t, []uint64{3, 5}, due("ops = { get = 1 }\n"))
+	// In scenarios, those of 0.8, 1.6 and 1.8 s are first steps; each second step is due 0.4 s later, also after the last stage.
+	require.Equal(t, []uint64{3, 5, 2}, due("scenario \"s\" {\n step \"get\" {}\n step \"get\" {}\n}\n"))
 }
