@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	r.judged(d)
 	r.cause(p, ph, m)
 	r.simulate(p, ph, &m)
+	r.stages(ph, &m)
 	r.Steps = append([]int{}, m.Steps...)
 	return r.Phase
 }
@@ -121,6 +123,53 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	r.levels(m.Levels)
 	r.judged(d)
 	return r
+}
+
+// stages adds the figures of each stage of sessions that the load has reached, over the time that it has spent there.
+func (p *phase) stages(ph *plan.Phase, m *Measured) {
+	if ph.Closed == nil {
+		return
+	}
+	from, reached := int64(0), int64(0)
+	for _, row := range m.Series {
+		reached = int64(row.T * 1e9)
+	}
+	if !m.GoesOn && !m.cut() {
+		reached = math.MaxInt64 // sessions may end in think time
+	}
+	for i, end := range ph.Closed.Ends() {
+		to := min(end, reached)
+		if from >= to {
+			return
+		}
+		s, at := ph.Closed.Stages[i], fmt.Sprintf("levels.%d.", i)
+		l := run.Level{
+			Sessions: s.Sessions, RampSeconds: s.Ramp.Seconds(), DurationSeconds: s.Duration.Seconds(), StartSeconds: seconds(from),
+			Validity: p.Validity, Reasons: p.Reasons, Op: map[string]*run.Op{}, Scenario: map[string]*run.Scenario{},
+		}
+		p.explain(at, p.rates.noOffered, "offered_rate")
+		p.explain(at, p.rates.noAchieved, "achieved_rate")
+		t := measure.NewTotals(m.Load.Origin, 0)
+		t.Span.Session(t.Origin+from, t.Origin+to)
+		b := builder{phase: p, totals: t, through: throughput{window: window{0, math.MaxInt64}, scale: 1 / seconds(to-from)}}
+		for _, verb := range p.verbsOf(ph.Counted()) {
+			name := p.words.Name(verb)
+			at := at + "op." + name
+			if p.Op[name] == nil {
+				l.Op[name] = nil
+				p.null(at, severalTargets, p.Nulls["op."+name])
+				continue
+			}
+			o := &measure.Op{}
+			if all := m.Load.Ops[verb]; all != nil {
+				o = nth(all.Steps, i)
+			}
+			l.Op[name] = &run.Op{Figures: b.figures(at, o, o), Acks: []run.Latency{}}
+			p.null(at, reason.NotCounted, "not counted by stage", ".bytes_out", ".bytes_in_rate", ".bytes_out_rate", ".keys", ".hit_ratio")
+		}
+		p.Levels = append(p.Levels, l)
+		from = end
+	}
 }
 
 // newSearch makes the result of a search: the figures are those of the highest rate that held, the counts those of all levels.

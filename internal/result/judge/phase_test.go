@@ -180,6 +180,34 @@ func TestNullsHaveReasons(t *testing.T) {
 	require.Contains(t, texts(p), "no op was due")
 }
 
+// TestStagesOfSessions: rates are of the time that the load spent in a stage, and what it did not reach is left out.
+func TestStagesOfSessions(t *testing.T) {
+	ph, load := closedPhase(), measure.NewTotals(origin, len(endpoints))
+	ph.Closed = &plan.Closed{Clients: plan.Clients{Sessions: 2, Pipeline: 1}, Duration: 4 * time.Second, Stages: []plan.Users{
+		{Sessions: 1, Duration: time.Second}, {Sessions: 2, Duration: 2 * time.Second}, {Duration: time.Second},
+	}}
+	load.Stages = ph.Closed.Ends()
+	for i, outcome := range []driver.Outcome{driver.OK, driver.Error, driver.OK, driver.Miss, driver.OK} {
+		due := origin + int64(i)*600*ms
+		record(load, measure.Sample{Verb: driver.Get, Outcome: outcome, Due: due, Start: due, End: due + 500*ms})
+	}
+	told := func(m Measured) (all [][5]float64) {
+		m.Endpoints, m.Load, m.Series = endpoints, load, []run.Row{{T: 1}, {T: 2.5}}
+		r := run.New(run.Header{}, nowhere())
+		r.Add("get", NewPhase(testPlan(), ph, m))
+		for _, path := range nullPaths(t, r) {
+			require.NotEmpty(t, r.Why(path...).Text, path)
+		}
+		for _, l := range r.Phase["get"].Levels {
+			o := l.Op["get"]
+			all = append(all, [...]float64{float64(l.Sessions), l.StartSeconds, float64(o.Due), float64(o.Error), *o.Answered})
+		}
+		return all
+	}
+	require.Equal(t, [][5]float64{{1, 0, 2, 1, 1}, {2, 1, 3, 0, 1.5}, {0, 3, 0, 0, 0}}, told(Measured{}))
+	require.Equal(t, [][5]float64{{1, 0, 2, 1, 1}, {2, 1, 3, 0, 2}}, told(Measured{Aborted: true}))
+}
+
 // nowhere is the environment of a machine that reports nothing.
 func nowhere() machine.Environment {
 	var e machine.Environment

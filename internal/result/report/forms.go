@@ -227,7 +227,8 @@ func levelsMarkdown(b *strings.Builder, name string, ph *run.Phase) {
 	if len(ph.Levels) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n| levels of %s | %s | |\n|---|%s---|\n", markdown(name), strings.Join(words.LevelHeads[:], " | "), strings.Repeat("--:|", len(words.LevelHeads)))
+	heads := words.LevelHeads(ph)
+	fmt.Fprintf(b, "\n| levels of %s | %s | |\n|---|%s---|\n", markdown(name), strings.Join(heads[:], " | "), strings.Repeat("--:|", len(heads)))
 	for _, row := range words.Levels(ph) {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(row.Op), strings.Join(row.Cells[:], " | "), markdown(row.Word))
 	}

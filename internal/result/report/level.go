@@ -16,11 +16,12 @@ func (p *printer) levels(ph *run.Phase) {
 	if len(ph.Levels) == 0 {
 		return
 	}
-	line := func(label string, cells [len(words.LevelHeads)]string, bar, word string) {
+	heads := words.LevelHeads(ph)
+	line := func(label string, cells words.LevelCells, bar, word string) {
 		text := "  " + left(label, 9)
 		for i, cell := range cells {
-			if words.LevelHeads[i] != "p99.9" || p.roomy(8) {
-				text += right(cell, [...]int{10, 11, 9, 9, 9, 9, 8}[i])
+			if heads[i] != "p99.9" || p.roomy(8) {
+				text += right(" "+cell, [...]int{10, 11, 9, 9, 9, 9, 8}[i])
 			}
 		}
 		if p.roomy(8) {
@@ -29,12 +30,14 @@ func (p *printer) levels(ph *run.Phase) {
 		p.line("%s %s", text, word)
 	}
 	p.line("")
-	line("levels", words.LevelHeads, "", "")
+	line("levels", heads, "", "")
 	rows := words.Levels(ph)
 	c := curveOf(rows)
 	for i := range rows {
 		row := &rows[i]
-		if row.More {
+		if row.More && ph.Closed() {
+			row.Cells[0] = ""
+		} else if row.More {
 			row.Cells[0], row.Cells[1], row.Cells[len(row.Cells)-1], row.Word = "", "", "", ""
 		}
 		line("  "+row.Op, row.Cells, c.bar(row.P99), row.Word)

@@ -45,6 +45,7 @@ func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
 // closedQueue is how that server handles a closed load of gets.
 func closedQueue(c *plan.Closed) *measure.Totals {
 	t := measure.NewTotals(0, 1)
+	t.Stages = c.Ends()
 	ends := make([]int64, c.Sessions*c.Pipeline) // of each slot
 	turn := int64(len(ends)) * 100 * µs
 	for i := 0; ends[i%len(ends)] < int64(c.Duration); i++ {
@@ -62,8 +63,8 @@ func closedQueue(c *plan.Closed) *measure.Totals {
 	return t
 }
 
-// levels is a run of stages, one of which is too much, of a search, and of searches that find nothing, hold everything they tried, and are bound by
-// the generator.
+// levels is a run of stages, one of which is too much, of a search, of searches that find nothing, hold everything they tried, and are bound by the
+// generator, and of stages of sessions.
 func levels() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
 	schedule := plan.Schedule{Arrivals: "constant", Clients: plan.Clients{Sessions: 16, Pipeline: 64}, InFlight: 1024, OnFull: "wait"}
@@ -84,13 +85,19 @@ func levels() *run.Run {
 	}
 	knee, none := seek("knee", 1000, 1e9), seek("none", 20_000, 1e9)
 	top, client := seek("top", 2000, 6000), seek("client", 4000, 50_000)
-	p.Phases = append(p.Phases, spike, knee, none, top, client)
+	users := &plan.Phase{Name: "users", Target: "one", Dataset: "many", MaxBad: 0.01, Ops: gets, Closed: &plan.Closed{
+		Clients: plan.Clients{Sessions: 16, Pipeline: 1}, Duration: 3 * time.Second, Stages: []plan.Users{
+			{Sessions: 4, Duration: time.Second}, {Sessions: 16, Duration: 2 * time.Second, Ramp: time.Second},
+		},
+	}}
+	p.Phases = append(p.Phases, spike, knee, none, top, client, users)
 	r.Seconds = 30
 	r.Add("spike", carriedOut(p, spike, 0.2))
 	r.Add("knee", carriedOut(p, knee, 0.2))
 	r.Add("none", carriedOut(p, none, 0.2))
 	r.Add("top", carriedOut(p, top, 0.2))
 	r.Add("client", carriedOut(p, client, 0.9))
+	r.Add("users", judge.NewPhase(p, users, judge.Measured{Endpoints: endpoints(1), Load: closedQueue(users.Closed), Generators: []measure.Generator{event}}))
 	return r
 }
 

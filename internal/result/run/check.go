@@ -216,7 +216,7 @@ func (p *Phase) checkWhole() error {
 
 // checkSteps checks that a phase has one step for each of its levels, in order, or one for all of its load.
 func (p *Phase) checkSteps() error {
-	if n := len(p.Steps); n > 0 && n != max(len(p.Levels), 1) {
+	if n := len(p.Steps); n > 0 && n != max(len(p.Levels), 1) && !(n == 1 && p.Closed()) { // stages of sessions are one load
 		return fmt.Errorf("%d steps of %d levels", n, len(p.Levels))
 	}
 	for i, seq := range p.Steps {

@@ -1,8 +1,10 @@
 package run
 
-// Level is one step of a phase whose load has several: a stage, or a rate that a search tried. Its figures are judged like those of an open phase.
+// Level is one step of a phase whose load has several: a stage, or a rate that a search tried. Its figures are judged like those of an open phase. A
+// stage of sessions is judged with its phase, and its ops are those that were due in it.
 type Level struct {
 	Rate            float64 `json:"rate"`         // arrivals per second asked for, after the ramp
+	Sessions        int     `json:"sessions"`     // in place of a rate: how many there are after the ramp
 	RateFrom        float64 `json:"rate_from"`    // where the ramp begins
 	RampSeconds     float64 `json:"ramp_seconds"` //
 	DurationSeconds float64 `json:"duration_seconds"`

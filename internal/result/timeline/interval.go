@@ -61,7 +61,7 @@ func higher(a float64, b *float64) float64 {
 // few seconds. st is nil if snapshots are not available.
 func Finest(ph *run.Phase, st *Step) (all []Interval, seconds float64) {
 	all, longer := Intervals(ph.Series)
-	if len(all) < fewRows && st != nil && len(ph.Levels) == 0 {
+	if len(all) < fewRows && st != nil && (len(ph.Levels) == 0 || ph.Closed()) {
 		if finer, width := binned(&st.Totals); len(finer) >= fewRows {
 			return finer, width
 		}

@@ -79,7 +79,6 @@ func newView(scripts ...string) (v view, err error) {
 func filled(name string, with any) (string, error) {
 	form, err := template.New("").Funcs(template.FuncMap{
 		"observedHeads": func() []string { return observedHeads[:] },
-		"levelHeads":    func() []string { return words.LevelHeads[:] },
 	}).ParseFS(parts, "*.html")
 	if err != nil {
 		return "", err

@@ -56,7 +56,7 @@ type latencyView struct {
 // levelView is a row of the table of levels, for the page.
 type levelView struct {
 	Op, Word, Why, Doubt string
-	Cells                [len(words.LevelHeads)]string
+	Cells, Heads         words.LevelCells
 }
 
 func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseView {
@@ -145,7 +145,7 @@ func sentencesOf(ph *run.Phase) []string {
 	var all []string
 	if ph.Search != nil {
 		all = append(all, words.Found(ph)...)
-	} else if len(ph.Levels) > 0 {
+	} else if len(ph.Levels) > 0 && !ph.Closed() {
 		all = append(all, words.Course(ph)...)
 	}
 	for _, verb := range words.Verbs(ph.Op) {
@@ -247,7 +247,7 @@ func newLatencyView(r words.Row) latencyView {
 func levelsOf(ph *run.Phase) (shown, folded []levelView) {
 	failed, last := false, ""
 	for _, row := range words.Levels(ph) {
-		view := levelView{row.Op, row.Word, row.Why, row.Doubt, row.Cells}
+		view := levelView{row.Op, row.Word, row.Why, row.Doubt, row.Cells, words.LevelHeads(ph)}
 		lowest := row.Why != "" && !failed // by rate: the lowest that did not hold
 		failed = failed || row.Why != ""
 		if ph.Search == nil || lowest || strings.ContainsAny(row.Word, "◄,") { // the answer, the knee

@@ -89,7 +89,7 @@ func answersOf(ph *run.Phase) []string {
 	if ph.Search != nil {
 		return Found(ph)
 	}
-	if len(ph.Levels) > 0 {
+	if len(ph.Levels) > 0 && !ph.Closed() {
 		return []string{strings.Join(Course(ph), "; ")}
 	}
 	var ops []string

@@ -25,15 +25,23 @@ func textsOf(reasons []run.Reason) []string {
 type Level struct {
 	Op    string // "" if the load has only one
 	More  bool   // not the first op of its level
-	Cells [len(LevelHeads)]string
+	Cells LevelCells
 	P99   *float64 // of the response
 	Word  string
 	Why   string // why it did not hold
 	Doubt string // reasons for doubt, in a line
 }
 
-// LevelHeads are the heads of the table's columns. Quantiles are of the response, except for the lag's.
-var LevelHeads = [...]string{"asked", "sustained", "p50", "p99", "p99.9", "lag p99", "busy"}
+// LevelCells are the cells of a row, or the heads of the table's columns.
+type LevelCells [7]string
+
+// LevelHeads returns the heads of the table's columns. Quantiles are of the response, except for the lag's.
+func LevelHeads(ph *run.Phase) LevelCells {
+	if ph.Closed() {
+		return LevelCells{"sessions", "ops", "ops/s", "p50", "p99", "p99.9", "failed"}
+	}
+	return LevelCells{"asked", "sustained", "p50", "p99", "p99.9", "lag p99", "busy"}
+}
 
 // Levels lists the levels of stages in order, those of a search by rate.
 func Levels(ph *run.Phase) (rows []Level) {
@@ -43,10 +51,6 @@ func Levels(ph *run.Phase) (rows []Level) {
 	}
 	for i := range levels {
 		l := &levels[i]
-		sustained := "-"
-		if l.AchievedRate != nil {
-			sustained = quantity.Whole(*l.AchievedRate)
-		}
 		did := didIn(l)
 		for j, o := range did {
 			row := Level{More: j > 0, P99: o.Response.P99, Word: LevelWord(ph, l), Why: l.Why, Doubt: strings.Join(textsOf(l.Reasons), " · ")}
@@ -57,14 +61,29 @@ func Levels(ph *run.Phase) (rows []Level) {
 			if l.Rate == 0 {
 				asked = "closed"
 			}
-			row.Cells = [...]string{
-				asked, sustained, Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999),
+			row.Cells = LevelCells{
+				asked, whole(l.AchievedRate), Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999),
 				Latency(o.Lag.P99), quantity.Percent(rounded(l.Busy)),
+			}
+			if ph.Closed() {
+				row.Doubt = "" // the phase's own
+				row.Cells = LevelCells{
+					quantity.Thousands(l.Sessions), quantity.Thousands(o.Due), whole(o.Answered),
+					Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999), quantity.Thousands(o.Due - o.OK - o.Miss),
+				}
 			}
 			rows = append(rows, row)
 		}
 	}
 	return rows
+}
+
+// whole formats a rate; "-" if there is none.
+func whole(rate *float64) string {
+	if rate == nil {
+		return "-"
+	}
+	return quantity.Whole(*rate)
 }
 
 // didIn lists the ops of a level, and in place of one that went to several targets its steps.
