@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -14,12 +15,15 @@ import (
 // of ports; after that time it resets the connection, which keeps none.
 const farewell = time.Second
 
+var errStays = errors.New("the server has not closed a connection within a second of loadgen's goodbye")
+
 // churn renews a loop's connections and counts them. Without a plan nothing is renewed, and nobody asks for the counts.
 //
 // A connection that is due takes no more requests: they wait (wireConn.later). When the last reply is there, it says goodbye, and the next request
 // makes it again.
 type churn struct {
 	plan   *plan.Reconnect     // nil if connections stay
+	noRoom bool                // the op that begins found no free slot when it was due, and is not late because of the loop
 	counts measure.Connections // since the last census
 	making int64               // at the last census
 	open   int64               // likewise
@@ -48,6 +52,11 @@ func (x *churn) due(rand *rand.Rand) <-chan time.Time {
 		return time.After(life)
 	}
 	return nil
+}
+
+// waited reports whether the target, rather than the loop, delayed the start of an op.
+func (x *churn) waited(st *opState, start int64) bool {
+	return x.plan != nil && (st.noRoom || st.delayed && st.begun-st.due < max(leastGap, (start-st.due)/2))
 }
 
 // took are the stages of a connection on which requests may be sent at now.

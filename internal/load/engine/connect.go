@@ -243,8 +243,7 @@ func (w *wire) mayPart(c *wireConn) bool {
 // part says goodbye on a connection that is due, so that the server closes it. It resets one whose server does not.
 func (w *wire) part(c *wireConn, now int64) {
 	w.l.hold.release()
-	said := c.state == isParting
-	if !said {
+	if c.state != isParting {
 		var err error
 		if c.out, err = c.codec.goodbye(w.buffer()); err == nil && len(c.out) > 0 {
 			w.retired(c)
@@ -253,6 +252,8 @@ func (w *wire) part(c *wireConn, now int64) {
 			w.write(c)
 			return
 		}
+	} else {
+		w.l.rec.Errors.Add(w.lane.blame(nil, w.lane.side.endpoint(c.endpoint), errStays)) // no op failed by it
 	}
 	w.reset(c)
 }

@@ -122,9 +122,13 @@ type tardy struct {
 // late that had room. From then until now, every due op counts as late because of the loop, even one that had no room.
 func (y *tardy) begun(l *loop, s *session, due, now int64) {
 	late := now - due
+	l.churn.noRoom = false
 	switch {
 	case due < max(s.roomAt, y.roomAt):
-		if !y.away.holds(due) && l.excess < late/2 {
+		switch excused := !y.away.holds(due) && l.excess < late/2; {
+		case l.churn.plan != nil: // it may yet have to wait for a connection
+			l.churn.noRoom = excused
+		case excused:
 			l.rec.Waited.Record(late)
 		}
 	case late > leastGap:

@@ -24,6 +24,7 @@ type opState struct {
 	used    bool         // in use, between take and release
 	done    bool         // the outcome is known; requests may be outstanding
 	delayed bool         // it waited for a connection
+	noRoom  bool         // it waited for a free slot before, if connections are renewed
 	waits   bool         // it waits for its next try
 	failed  op.EventKind // if it waits: how its last try ended
 }
@@ -69,6 +70,7 @@ func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
 	st.by = l.lanes[st.Target].programs
 	st.session, st.scene, st.due, st.begun, st.start, st.loading, st.done, st.delayed, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, 0, false, false, false, len(st.Batch), 0, 0
+	st.noRoom, l.churn.noRoom = l.churn.noRoom, false
 	if l.follows == nil {
 		l.sign(&st.Op, now)
 		return
@@ -96,7 +98,7 @@ func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause), Kind: step.Kind,
 		Due: st.due, Start: st.startOr(now), End: now,
 	}
-	if st.delayed && l.churn.plan != nil && st.begun-st.due < leastGap {
+	if l.churn.waited(st, sample.Start) {
 		l.rec.Waited.Record(sample.Start - sample.Due)
 	}
 	if l.sampling != nil {

@@ -38,6 +38,7 @@ type virtualNet struct {
 	most    int                 // at a time, so far
 	takes   func(fd, n int) int // when set, how many of n bytes a socket takes; it takes more a millisecond later
 	lists   int                 // writes from several places
+	resets  int                 // connections that the client reset
 	fails   map[string]error    // what fails, and why
 }
 
@@ -49,6 +50,7 @@ type virtualServer struct {
 	deletes bool                               // a DEL takes effect
 	travel  func(command string) time.Duration // when set, how long a request takes to take effect; its reply leaves then
 	mute    bool                               // does not answer the greeting
+	stays   bool                               // answers QUIT, but does not close the connection
 	keys    map[string][]byte
 	got     map[string]*int           // requests by command
 	words   []byte                    // when set, the reply to every GET and SET
@@ -100,7 +102,7 @@ func newVirtualNet(tick int64) *virtualNet {
 }
 
 func (n *virtualNet) server(port uint16, latency time.Duration) *virtualServer {
-	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int), "MGET": new(int), "MSET": new(int), "WAIT": new(int), "HELLO": new(int)}, latency: func(int) time.Duration { return latency }}
+	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int), "MGET": new(int), "MSET": new(int), "WAIT": new(int), "HELLO": new(int), "QUIT": new(int)}, latency: func(int) time.Duration { return latency }}
 	n.servers[port] = s
 	return s
 }
@@ -263,6 +265,8 @@ func (n *virtualNet) Writev(fd int, parts [][]byte) (int, error) {
 
 func (n *virtualNet) Close(fd int) { n.socks[fd].open = false }
 
+func (n *virtualNet) Reset(int) { n.resets++ }
+
 // sever ends every connection to the server, from its side.
 func (s *virtualServer) sever() {
 	for fd, sock := range s.net.socks {
@@ -355,6 +359,9 @@ func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
 		}
 	}
 	s.net.push(virtualEvent{at: sock.last, fd: fd, reply: reply})
+	if string(args[0]) == "QUIT" && !s.stays {
+		s.net.at(time.Duration(sock.last), func() { sock.ended = true })
+	}
 }
 
 // reply carries a request out. A negative latency means that it is never answered.
@@ -404,7 +411,7 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 	case "WAIT": // its replicas take a while longer than the put
 		reply, latency = strconv.AppendInt([]byte{':'}, int64(s.copies(*s.got["WAIT"])), 10), 2*s.latency(0)
 		reply = append(reply, "\r\n"...)
-	case "ASKING":
+	case "ASKING", "QUIT":
 		reply = stored
 	}
 	if command := string(args[0]); command == "PING" || command == "HELLO" || command == "ASKING" || command == "WAIT" {

@@ -53,7 +53,11 @@ func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free flo
 	case lag > suspectLag && p.generatorLag(q.beyond) > max(suspectLag, free):
 		room := ""
 		if p.waited.Count() > 0 {
-			room = fmt.Sprintf(" (%s of all ops had no room; loadgen's own lag is %s, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)), q.name)
+			what := "room"
+			if p.Connections != nil {
+				what = "connection or no room"
+			}
+			room = fmt.Sprintf(" (%s of all ops had no %s; loadgen's own lag is %s, %s)", quantity.Percent(p.roomless()), what, quantity.Duration(p.generatorLag(q.beyond)), q.name)
 		}
 		d.add(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s%s%s%s", name, late, room, expected, p.absence(q.beyond))
 		return
