@@ -136,28 +136,24 @@ type article struct {
 }
 
 type runView struct {
-	Key           string // for this run's anchors in the page
-	Over          string // the kind of page
-	Plan, ID      string
-	Facts         []string
-	Machine       []string
-	Answer        string // in a line, to what the plan asks
-	Class         string // of the verdict
-	Word          string
-	Verdict       []string
-	Reasons       []string // reasons for the run's end, and asserts that did not pass
-	Doubts        []doubtView
-	Phases        []phaseView
-	Asserts       []assertView
-	Workers       []words.Fact
-	Losses        []string
-	Environment   []words.Fact
-	Servers       []serverView
-	PlanText      string
-	WithoutDetail bool
-
-	Variant, Experiment string // the variant and experiment that it belongs to; "" for none
-	Repetition          int
+	*run.Run
+	Key         string // for this run's anchors in the page
+	Over        string // the kind of page
+	Facts       []string
+	Machine     []string
+	Answer      string // in a line, to what the plan asks
+	Class       string // of the verdict
+	Word        string
+	Verdict     []string
+	Reasons     []string // reasons for the run's end, and asserts that did not pass
+	Doubts      []doubtView
+	Phases      []phaseView
+	Asserts     []assertView
+	Workers     []words.Fact
+	Losses      []string
+	Environment []words.Fact
+	Servers     []serverView
+	PlanText    string
 }
 
 // doubtView is a reason for doubt, with the explanation of its code.
@@ -189,8 +185,8 @@ type serverView struct {
 func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	r := s.Run
 	v := &runView{
-		Key: key, Over: "loadgen report", Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
-		WithoutDetail: s.Detail == nil,
+		Run: r, Key: key, Over: "loadgen report", Facts: words.Facts(r), Verdict: words.Verdict(r),
+		PlanText: indented(s.Plan),
 	}
 	if all := words.Answers(r); len(all) > 0 {
 		v.Answer = all[0]
@@ -206,7 +202,6 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	if soFar {
 		v.Over, v.Verdict = "so far: the figures as if the run ended now", []string{words.Standing(r)}
 	}
-	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {
 		v.Machine = words.Machine(r)
 	}
@@ -229,7 +224,6 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	}
 	v.Environment = environmentOf(&r.Environment)
 	v.Servers = serversOf(&r.Environment)
-	v.PlanText = indented(s.Plan)
 	return v
 }
 

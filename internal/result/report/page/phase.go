@@ -25,7 +25,7 @@ type phaseView struct {
 	Ops         []opView
 	Levels      []levelView
 	MoreLevels  []levelView // other tries of a search, by rate
-	Lead        []figure    // the chart with the answer, on the first screen: rate against latency, of a search or of stages
+	Lead        []figure      // the chart with the answer, on the first screen: rate against latency, of a search or of stages
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
@@ -55,8 +55,8 @@ type latencyView struct {
 
 // levelView is a row of the table of levels, for the page.
 type levelView struct {
-	Op, Word, Why, Doubt string
-	Cells, Heads         words.LevelCells
+	words.Level
+	Heads words.LevelCells
 }
 
 func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseView {
@@ -247,7 +247,7 @@ func newLatencyView(r words.Row) latencyView {
 func levelsOf(ph *run.Phase) (shown, folded []levelView) {
 	failed, last := false, ""
 	for _, row := range words.Levels(ph) {
-		view := levelView{row.Op, row.Word, row.Why, row.Doubt, row.Cells, words.LevelHeads(ph)}
+		view := levelView{row, words.LevelHeads(ph)}
 		lowest := row.Why != "" && !failed // by rate: the lowest that did not hold
 		failed = failed || row.Why != ""
 		if ph.Search == nil || lowest || strings.ContainsAny(row.Word, "◄,") { // the answer, the knee

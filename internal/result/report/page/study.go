@@ -228,20 +228,14 @@ func newStudyPhase(s *timeline.Study, comparisons []tables.Comparison, name, key
 
 // said returns what the runs say about a phase, joined if they say nearly the same; otherwise with the variants that say it.
 func said(s *timeline.Study, phase string, of func(ph *run.Phase) string) []string {
-	var texts []string
-	var by []*run.Run
-	for _, r := range s.Runs {
-		if ph := r.Phase[phase]; ph != nil {
-			texts, by = append(texts, of(ph)), append(by, r)
-		}
-	}
-	alikes, in := tables.Alikes(texts)
+	with := slices.DeleteFunc(slices.Clone(s.Runs), func(r *run.Run) bool { return r.Phase[phase] == nil })
+	alikes := tables.Alikes(with, func(r *run.Run) string { return of(r.Phase[phase]) })
 	all := make([]string, len(alikes))
 	first := map[string]int{} // the first variant that says it
 	for i, one := range alikes {
 		var variants []string
 		for _, v := range s.Experiment.Variants {
-			if slices.ContainsFunc(by, func(r *run.Run) bool { return r.Variant == v.Name && in[slices.Index(by, r)] == i }) {
+			if slices.ContainsFunc(one.Members, func(r *run.Run) bool { return r.Variant == v.Name }) {
 				variants = append(variants, v.Name)
 			}
 		}

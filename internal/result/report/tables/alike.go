@@ -14,44 +14,44 @@ var number = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
 // gap stands for a number: no text for people contains it.
 const gap = "\x00"
 
-// alike is a set of texts that differ only in their numbers.
-type alike struct {
+// Alike is a set of things whose texts differ only in their numbers.
+type Alike[T any] struct {
+	Members []T
 	pattern string     // the text with gap in place of each number
 	slots   [][]string // the different texts of each number, in order of appearance
 }
 
-// Alikes groups texts that differ only in their numbers, in order of appearance. in has the group of each text.
-func Alikes(texts []string) (all []*alike, in []int) {
-	for _, text := range texts {
-		text = strings.ReplaceAll(text, gap, "")
+// Alikes groups things whose texts differ only in their numbers, in order of appearance.
+func Alikes[T any](things []T, textOf func(T) string) (all []*Alike[T]) {
+	for _, thing := range things {
+		text := strings.ReplaceAll(textOf(thing), gap, "")
 		numbers := number.FindAllString(text, -1)
 		pattern := number.ReplaceAllString(text, gap)
-		i := slices.IndexFunc(all, func(a *alike) bool { return a.pattern == pattern && len(a.slots) == len(numbers) })
+		i := slices.IndexFunc(all, func(a *Alike[T]) bool { return a.pattern == pattern && len(a.slots) == len(numbers) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &alike{pattern: pattern, slots: make([][]string, len(numbers))})
+			all = append(all, &Alike[T]{pattern: pattern, slots: make([][]string, len(numbers))})
 		}
 		for j, n := range numbers {
 			if !slices.Contains(all[i].slots[j], n) {
 				all[i].slots[j] = append(all[i].slots[j], n)
 			}
 		}
-		in = append(in, i)
+		all[i].Members = append(all[i].Members, thing)
 	}
-	return all, in
+	return all
 }
 
 // JoinAlike returns the texts, with those joined that differ only in their numbers.
 func JoinAlike(texts []string) (all []string) {
-	some, _ := Alikes(texts)
-	for _, one := range some {
+	for _, one := range Alikes(texts, func(text string) string { return text }) {
 		all = append(all, one.String())
 	}
 	return all
 }
 
 // String returns the text with the values of each number: up to three, or their range.
-func (a *alike) String() string {
+func (a *Alike[T]) String() string {
 	var b strings.Builder
 	rest := a.pattern
 	for _, slot := range a.slots {

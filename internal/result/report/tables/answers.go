@@ -49,23 +49,15 @@ func Effects(x *run.Experiment, all []Comparison) (lines []string) {
 
 // Untold says why it is unknown whether figures differ, once for all figures with the same reason.
 func Untold(figures []run.Figure) (lines []string) {
-	var whys, of []string
-	for i := range figures {
-		if f := &figures[i]; f.Code == "undecided" && f.Nulls["p"] != "" {
-			whys, of = append(whys, f.Nulls["p"]), append(of, f.Variant)
-		}
-	}
-	alikes, in := Alikes(whys)
-	for i, why := range alikes {
-		n, variants := 0, []string(nil)
-		for j, group := range in {
-			if group == i {
-				n++
-				variants = append(variants, of[j])
-			}
+	told := func(f run.Figure) bool { return f.Code != "undecided" || f.Nulls["p"] == "" }
+	untold := slices.DeleteFunc(slices.Clone(figures), told)
+	for _, why := range Alikes(untold, func(f run.Figure) string { return f.Nulls["p"] }) {
+		var variants []string
+		for _, f := range why.Members {
+			variants = append(variants, f.Variant)
 		}
 		slices.Sort(variants)
-		lines = append(lines, "Cannot tell of "+Some(slices.Compact(variants), "variant")+", in "+quantity.Count(n, "comparison")+": "+why.String()+".")
+		lines = append(lines, "Cannot tell of "+Some(slices.Compact(variants), "variant")+", in "+quantity.Count(len(why.Members), "comparison")+": "+why.String()+".")
 	}
 	return lines
 }

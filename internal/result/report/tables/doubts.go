@@ -157,20 +157,15 @@ func (g *doubts) list() []Doubt {
 
 // together joins texts that differ only in their numbers, behind the places where they stand.
 func (g *doubts) together(all []seen) (facts []string) {
-	var texts []string
-	for _, s := range all {
-		texts = append(texts, s.text)
-	}
-	alikes, in := Alikes(texts)
-	for i, one := range alikes {
+	for _, one := range Alikes(all, func(s seen) string { return s.text }) {
 		text := one.String()
-		if at := placesOf(all, in, i); at != "" && text != "" {
+		if at := placesOf(one.Members); at != "" && text != "" {
 			text = at + ": " + text
 		} else if text == "" {
 			text = at
 		}
 		if g.x != nil {
-			text = g.runs(all, in, i) + ", " + text
+			text = g.runs(one.Members) + ", " + text
 		}
 		if text != "" {
 			facts = append(facts, text)
@@ -179,11 +174,11 @@ func (g *doubts) together(all []seen) (facts []string) {
 	return facts
 }
 
-// runs names the runs of a group.
-func (g *doubts) runs(all []seen, in []int, group int) string {
+// runs names the runs of some reasons.
+func (g *doubts) runs(all []seen) string {
 	var runs []run.ExperimentRun
-	for j, s := range all {
-		if in[j] == group && !slices.ContainsFunc(runs, func(r run.ExperimentRun) bool { return r.ID == s.run.ID }) {
+	for _, s := range all {
+		if !slices.ContainsFunc(runs, func(r run.ExperimentRun) bool { return r.ID == s.run.ID }) {
 			runs = append(runs, *s.run)
 		}
 	}
@@ -193,14 +188,11 @@ func (g *doubts) runs(all []seen, in []int, group int) string {
 	return ofRuns(g.x, runs)
 }
 
-// placesOf names the places of a group: ops stand behind the phases and stages that share them.
-func placesOf(all []seen, in []int, group int) string {
+// placesOf names the places of some reasons: ops stand behind the phases and stages that share them.
+func placesOf(all []seen) string {
 	var places []string
 	ops := map[string][]string{} // by place
-	for j, s := range all {
-		if in[j] != group {
-			continue
-		}
+	for _, s := range all {
 		if _, known := ops[s.place]; !known {
 			places, ops[s.place] = append(places, s.place), nil
 		}

@@ -124,13 +124,10 @@ type Missed struct{ Place, Reason, Cause string }
 
 // Missing says at which places values are missing, and why. It joins reasons that differ only in their numbers, or in the figure that they name.
 func Missing(all []Missed) (notes []string) {
-	alikes, in := Alikes(shared(all))
-	for i, why := range alikes {
+	for _, why := range Alikes(all, shared(all)) {
 		var at []string
-		for j, one := range all {
-			if in[j] == i {
-				at = append(at, one.Place)
-			}
+		for _, one := range why.Members {
+			at = append(at, one.Place)
 		}
 		text := strings.Join(at[:min(len(at), maxPlaces)], "; ")
 		if more := len(at) - maxPlaces; more > 0 {
@@ -141,8 +138,8 @@ func Missing(all []Missed) (notes []string) {
 	return notes
 }
 
-// shared returns the reasons, reduced to the cause if several figures share it.
-func shared(all []Missed) (reasons []string) {
+// shared returns a function that returns a cell's reason, or only the cause if several figures share it.
+func shared(all []Missed) func(Missed) string {
 	first := map[string]string{} // reason, by cause
 	several := map[string]bool{}
 	for _, one := range all {
@@ -151,14 +148,12 @@ func shared(all []Missed) (reasons []string) {
 		}
 		several[one.Cause] = several[one.Cause] || first[one.Cause] != one.Reason
 	}
-	for _, one := range all {
+	return func(one Missed) string {
 		if one.Cause != "" && several[one.Cause] {
-			reasons = append(reasons, one.Cause)
-			continue
+			return one.Cause
 		}
-		reasons = append(reasons, one.Reason)
+		return one.Reason
 	}
-	return reasons
 }
 
 // maxPlaces bounds the cells named for a reason.
