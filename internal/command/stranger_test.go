@@ -119,7 +119,7 @@ func (t *task) join(attempt string, proof credentials.TransportCredentials) told
 	defer cc.Close()
 	stream, err := pb.NewControlClient(cc).Join(ctx)
 	if err == nil {
-		err = stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 3, Name: "w1", Incarnation: "x", Host: "here", Version: "v1"}}})
+		err = stream.Send(&pb.FromWorker{Hello: &pb.Hello{Protocol: 3, Name: "w1", Incarnation: "x", Host: "here", Version: "v1"}})
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return told{Attempt: attempt, Refused: ctx.Err() == nil}
@@ -213,11 +213,11 @@ func (o *orders) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 	}
 	envelope := func(n uint64, e *pb.Envelope) *pb.FromCoordinator {
 		e.Number = n
-		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: e}}
+		return &pb.FromCoordinator{Envelope: e}
 	}
 	for _, m := range []*pb.FromCoordinator{
-		{Message: &pb.FromCoordinator_Welcome{Welcome: &pb.Welcome{Protocol: 3, Run: "r", HeartbeatNs: 1e9, LeaseNs: 1e10}}},
-		{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{}}},
+		{Welcome: &pb.Welcome{Protocol: 3, Run: "r", HeartbeatNs: 1e9, LeaseNs: 1e10}},
+		{Echo: &pb.Echo{}},
 		envelope(1, &pb.Envelope{Kind: "assign", Facts: []byte(`{"RunID": "r", "Digest": "` + a.Digest + `", "Workers": 1}`), Content: a.Plan}),
 		envelope(2, &pb.Envelope{Kind: "prepare", Facts: []byte(`{"Phase": "p", "Kind": "load", "Last": true, "To": 16}`)}),
 		envelope(3, &pb.Envelope{Kind: "start", Facts: []byte("0")}),

@@ -41,7 +41,7 @@ func (f *fleet) dial(t *testing.T) grpc.BidiStreamingClient[pb.FromWorker, pb.Fr
 func (f *fleet) hello(t *testing.T, h *pb.Hello) *pb.FromCoordinator {
 	t.Helper()
 	stream := f.dial(t)
-	require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: h}}))
+	require.NoError(t, stream.Send(&pb.FromWorker{Hello: h}))
 	msg, err := stream.Recv()
 	require.NoError(t, err)
 	return msg
@@ -66,7 +66,7 @@ func TestRefused(t *testing.T) {
 			for _, h := range []*pb.Hello{{Host: text, Version: "v1"}, {Host: "here", Version: text}} {
 				h.Protocol, h.Name, h.Incarnation = 6, "w1", "x"
 				stream := f.dial(t)
-				if err := stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: h}}); err != nil {
+				if err := stream.Send(&pb.FromWorker{Hello: h}); err != nil {
 					require.ErrorContains(t, err, "invalid UTF-8")
 					continue
 				}

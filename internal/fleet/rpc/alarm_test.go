@@ -98,7 +98,7 @@ func TestAWorkerIsNotIdleWhileItsSnapshotIsKept(t *testing.T) {
 		e, err := encodeSnapshot(&measure.Snapshot{SeqFirst: 1, SeqLast: 1, From: 5, To: 20, Delta: *totals, Running: totals.Counters()})
 		require.NoError(t, err)
 		e.Number = 1
-		require.NoError(t, h.w.handle(c, &pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: e}}, h.now()))
+		require.NoError(t, h.w.handle(c, &pb.FromWorker{Envelope: e}, h.now()))
 		idle := int(h.cfg.Timing.Idle / time.Second)
 		h.heard(idle + 11)
 		<-kept

@@ -95,7 +95,7 @@ func (c *conn) carry(m *member) error {
 	c.mu.Lock()
 	c.to, c.sending = m, true
 	c.sender.Go(func() {
-		if c.sent(&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: m.welcome()}}, false) {
+		if c.sent(&pb.FromCoordinator{Welcome: m.welcome()}, false) {
 			c.send(m)
 		}
 	})
@@ -149,16 +149,16 @@ func (c *conn) pick(m *member) (msg *pb.FromCoordinator, last bool) {
 		e := c.echoes[0]
 		c.echoes = c.echoes[1:]
 		e.EchoedNs = int64(m.server.now())
-		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: e}}, false
+		return &pb.FromCoordinator{Echo: e}, false
 	case c.stored > c.told:
 		c.told = c.stored
-		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Stored{Stored: c.stored}}, false
+		return &pb.FromCoordinator{Stored: c.stored}, false
 	}
 	if e := m.pop(c); e != nil {
-		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: e}}, false
+		return &pb.FromCoordinator{Envelope: e}, false
 	}
 	if c.goodbye != nil {
-		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: c.goodbye}}, true
+		return &pb.FromCoordinator{Goodbye: c.goodbye}, true
 	}
 	c.sending = false
 	return nil, false

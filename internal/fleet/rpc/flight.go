@@ -66,7 +66,7 @@ func (f *flight) next(l *link) (msg *pb.FromWorker, full bool, err error) {
 	e := l.pop()
 	if size <= partBytes {
 		f.sent += size
-		return &pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: e}}, false, nil
+		return &pb.FromWorker{Envelope: e}, false, nil
 	}
 	if f.rest, err = proto.Marshal(e); err != nil {
 		return nil, false, err
@@ -80,5 +80,5 @@ func (f *flight) part() *pb.FromWorker {
 	p := &pb.Part{Content: f.rest[:n], Last: n == len(f.rest)}
 	f.rest = f.rest[n:]
 	f.sent += n
-	return &pb.FromWorker{Message: &pb.FromWorker_Part{Part: p}}
+	return &pb.FromWorker{Part: p}
 }

@@ -46,20 +46,20 @@ func (r *river) send(t require.TestingT) bool {
 func (r *river) beat() {
 	r.clock++
 	r.flight.beat(r.clock)
-	r.floats = append(r.floats, &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{SentNs: r.clock}}})
+	r.floats = append(r.floats, &pb.FromWorker{Heartbeat: &pb.Heartbeat{SentNs: r.clock}})
 }
 
 // arrive lets the message that was sent first arrive.
 func (r *river) arrive(t require.TestingT) {
 	msg := r.floats[0]
 	r.floats = r.floats[1:]
-	switch msg := msg.GetMessage().(type) {
-	case *pb.FromWorker_Heartbeat:
-		r.echoes = append(r.echoes, msg.Heartbeat.GetSentNs())
-	case *pb.FromWorker_Envelope:
-		r.arrived = append(r.arrived, msg.Envelope)
-	case *pb.FromWorker_Part:
-		e, err := r.conn.join(msg.Part)
+	switch {
+	case msg.GetHeartbeat() != nil:
+		r.echoes = append(r.echoes, msg.GetHeartbeat().GetSentNs())
+	case msg.GetEnvelope() != nil:
+		r.arrived = append(r.arrived, msg.GetEnvelope())
+	case msg.GetPart() != nil:
+		e, err := r.conn.join(msg.GetPart())
 		require.NoError(t, err)
 		if e != nil {
 			r.arrived = append(r.arrived, e)

@@ -138,7 +138,7 @@ func TestCleartextIsRefused(t *testing.T) {
 	defer cancel()
 	stream, err := pb.NewControlClient(cc).Join(ctx)
 	if err == nil {
-		_ = stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 6, Name: "w9", Incarnation: "x"}}})
+		_ = stream.Send(&pb.FromWorker{Hello: &pb.Hello{Protocol: 6, Name: "w9", Incarnation: "x"}})
 		_, err = stream.Recv()
 	}
 	require.Error(t, err)

@@ -122,13 +122,13 @@ func (h *hostileCoordinator) Join(stream grpc.BidiStreamingServer[pb.FromWorker,
 	if err != nil {
 		return err
 	}
-	bye := &pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: &pb.Goodbye{Reason: "a\nb\u202e"}}}
+	bye := &pb.FromCoordinator{Goodbye: &pb.Goodbye{Reason: "a\nb\u202e"}}
 	if hello.GetHello().GetIncarnation() == h.come {
 		return stream.Send(bye) // it has hung up, and would come again for as long as it remembers
 	}
 	h.come = hello.GetHello().GetIncarnation()
 	welcome := &pb.Welcome{Protocol: protocol, Run: "r", HeartbeatNs: int64(20 * time.Millisecond), LeaseNs: int64(time.Second)}
-	if err := stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: welcome}}); err != nil {
+	if err := stream.Send(&pb.FromCoordinator{Welcome: welcome}); err != nil {
 		return err
 	}
 	for n := uint64(1); n <= share; n++ {
@@ -140,7 +140,7 @@ func (h *hostileCoordinator) Join(stream grpc.BidiStreamingServer[pb.FromWorker,
 			e.Number = pick(h.pen, 0, n+1, uint64(math.MaxUint64))
 		}
 		h.sent++
-		if err := stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: e}}); err != nil {
+		if err := stream.Send(&pb.FromCoordinator{Envelope: e}); err != nil {
 			return err
 		}
 		if err := h.answered(stream, e); err != nil {
@@ -159,14 +159,14 @@ func (h *hostileCoordinator) answered(stream grpc.BidiStreamingServer[pb.FromWor
 			return err
 		}
 		e := m.GetEnvelope()
-		switch m := m.GetMessage().(type) {
-		case *pb.FromWorker_Part:
-			e, err = parts.join(m.Part)
-		case *pb.FromWorker_Heartbeat:
+		switch {
+		case m.GetPart() != nil:
+			e, err = parts.join(m.GetPart())
+		case m.GetHeartbeat() != nil:
 			now := int64(time.Since(h.began))
-			err = stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: m.Heartbeat.GetSentNs(), ReceivedNs: now, EchoedNs: now}}})
-		case *pb.FromWorker_Received:
-			if order.GetKind() == kindDrain && m.Received >= order.GetNumber() {
+			err = stream.Send(&pb.FromCoordinator{Echo: &pb.Echo{SentNs: m.GetHeartbeat().GetSentNs(), ReceivedNs: now, EchoedNs: now}})
+		case m.GetReceived() > 0:
+			if order.GetKind() == kindDrain && m.GetReceived() >= order.GetNumber() {
 				return nil
 			}
 		}

@@ -52,12 +52,12 @@ func FuzzFromWorker(f *testing.F) {
 		f.Add(b)
 	}
 	seeds(f, func(m proto.Message) {
-		add(&pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: m.(*pb.Envelope)}})
+		add(&pb.FromWorker{Envelope: m.(*pb.Envelope)})
 	})
-	add(&pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{SentNs: -1 << 63}}})
-	add(&pb.FromWorker{Message: &pb.FromWorker_Received{Received: 1 << 63}})
-	add(&pb.FromWorker{Message: &pb.FromWorker_Part{Part: &pb.Part{Content: []byte("\x08\x01"), Last: true}}})
-	add(&pb.FromWorker{Message: &pb.FromWorker_Goodbye{Goodbye: &pb.Goodbye{Reason: "\x00"}}})
+	add(&pb.FromWorker{Heartbeat: &pb.Heartbeat{SentNs: -1 << 63}})
+	add(&pb.FromWorker{Received: 1 << 63})
+	add(&pb.FromWorker{Part: &pb.Part{Content: []byte("\x08\x01"), Last: true}})
+	add(&pb.FromWorker{Goodbye: &pb.Goodbye{Reason: "\x00"}})
 	s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var msg pb.FromWorker
@@ -113,10 +113,10 @@ func (s told) Recv() (*pb.FromCoordinator, error) { return s.msg, nil }
 
 // TestAWorkerEndsItsStream when it has heard a goodbye or nonsense; otherwise what it is sending might never leave.
 func TestAWorkerEndsItsStream(t *testing.T) {
-	for _, msg := range []*pb.FromCoordinator{{}, {Message: &pb.FromCoordinator_Goodbye{Goodbye: &pb.Goodbye{}}}} {
+	for _, msg := range []*pb.FromCoordinator{{}, {Goodbye: &pb.Goodbye{}}} {
 		ended := false
 		_, err := echoing(t, new(time.Duration)).receive(&joined{stream: told{msg: msg}, heartbeat: time.Hour, lease: time.Hour}, func() { ended = true })
-		require.Equal(t, msg.Message == nil, err != nil)
+		require.Equal(t, msg.Goodbye == nil, err != nil)
 		require.True(t, ended)
 	}
 }
@@ -129,10 +129,10 @@ func FuzzFromCoordinator(f *testing.F) {
 		f.Add(b)
 	}
 	seeds(f, func(m proto.Message) {
-		add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: m.(*pb.Envelope)}})
+		add(&pb.FromCoordinator{Envelope: m.(*pb.Envelope)})
 	})
-	add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: 1, ReceivedNs: -1 << 63, EchoedNs: 1<<63 - 1}}})
-	add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Stored{Stored: 1 << 63}})
+	add(&pb.FromCoordinator{Echo: &pb.Echo{SentNs: 1, ReceivedNs: -1 << 63, EchoedNs: 1<<63 - 1}})
+	add(&pb.FromCoordinator{Stored: 1 << 63})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var msg pb.FromCoordinator
 		if proto.Unmarshal(b, &msg) != nil {
@@ -148,17 +148,17 @@ func FuzzFromCoordinator(f *testing.F) {
 		}
 		for _, assigned := range []bool{false, true} {
 			s := begin(assigned)
-			switch m := msg.GetMessage().(type) {
-			case *pb.FromCoordinator_Envelope:
-				if s.accept(m.Envelope) == nil && m.Envelope.GetKind() != "" && assigned {
+			switch {
+			case msg.GetEnvelope() != nil:
+				if s.accept(msg.GetEnvelope()) == nil && msg.GetEnvelope().GetKind() != "" && assigned {
 					other := begin(true) // s carries it out at any time, or ends before
-					_ = other.do(m.Envelope)
+					_ = other.do(msg.GetEnvelope())
 					other.end()
 				}
-			case *pb.FromCoordinator_Echo:
-				_ = s.echoed(m.Echo, s.now(), time.Second) // refused or not
-			case *pb.FromCoordinator_Stored:
-				require.Error(t, s.link.ack(max(m.Stored, 1)))
+			case msg.GetEcho() != nil:
+				_ = s.echoed(msg.GetEcho(), s.now(), time.Second) // refused or not
+			case msg.GetStored() > 0:
+				require.Error(t, s.link.ack(msg.GetStored()))
 			}
 			s.end()
 		}

@@ -307,7 +307,7 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 		Metrics: s.cfg.Metrics, Drivers: s.cfg.Drivers,
 	}
 	s.mu.Unlock()
-	if err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: hello}}); err != nil {
+	if err := j.stream.Send(&pb.FromWorker{Hello: hello}); err != nil {
 		_, err = j.stream.Recv() // Recv returns the reason
 		return nil, err
 	}

@@ -128,29 +128,29 @@ func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
 	if !current {
 		return nil
 	}
-	switch msg := msg.GetMessage().(type) {
-	case *pb.FromWorker_Heartbeat:
-		h, err := decodeHealth(msg.Heartbeat)
+	switch {
+	case msg.GetHeartbeat() != nil:
+		h, err := decodeHealth(msg.GetHeartbeat())
 		if err != nil {
 			return err
 		}
 		m.beat(h, at)
-		c.echo(msg.Heartbeat.GetSentNs(), at)
+		c.echo(msg.GetHeartbeat().GetSentNs(), at)
 		return nil
-	case *pb.FromWorker_Received:
+	case msg.GetReceived() > 0:
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.link.ack(msg.Received)
-	case *pb.FromWorker_Envelope:
-		return m.accept(msg.Envelope)
-	case *pb.FromWorker_Part:
-		e, err := c.join(msg.Part)
+		return m.link.ack(msg.GetReceived())
+	case msg.GetEnvelope() != nil:
+		return m.accept(msg.GetEnvelope())
+	case msg.GetPart() != nil:
+		e, err := c.join(msg.GetPart())
 		if err != nil || e == nil {
 			return err
 		}
 		return m.accept(e)
-	case *pb.FromWorker_Goodbye:
-		m.lose("it has left: " + plain(msg.Goodbye.GetReason()))
+	case msg.GetGoodbye() != nil:
+		m.lose("it has left: " + plain(msg.GetGoodbye().GetReason()))
 		return nil
 	}
 	return errors.New("a message that has no place there")

@@ -50,19 +50,19 @@ func (s *session) receive(j *joined, cancel context.CancelFunc) (*pb.Goodbye, er
 		}
 		silent.Reset(3 * j.heartbeat)
 		at := s.now()
-		switch msg := msg.GetMessage().(type) {
-		case *pb.FromCoordinator_Goodbye:
+		switch {
+		case msg.GetGoodbye() != nil:
 			cancel()
-			return msg.Goodbye, nil
-		case *pb.FromCoordinator_Echo:
-			err = s.echoed(msg.Echo, at, j.lease)
-		case *pb.FromCoordinator_Stored:
+			return msg.GetGoodbye(), nil
+		case msg.GetEcho() != nil:
+			err = s.echoed(msg.GetEcho(), at, j.lease)
+		case msg.GetStored() > 0:
 			s.mu.Lock()
-			err = s.link.ack(msg.Stored)
+			err = s.link.ack(msg.GetStored())
 			s.mu.Unlock()
 			s.poke()
-		case *pb.FromCoordinator_Envelope:
-			err = s.accept(msg.Envelope)
+		case msg.GetEnvelope() != nil:
+			err = s.accept(msg.GetEnvelope())
 		default:
 			err = errors.New("a message that has no place there")
 		}
@@ -223,7 +223,7 @@ func (s *session) pick() (*pb.FromWorker, error) {
 	}
 	if st.taken > st.told {
 		st.told = st.taken
-		return &pb.FromWorker{Message: &pb.FromWorker_Received{Received: st.taken}}, nil
+		return &pb.FromWorker{Received: st.taken}, nil
 	}
 	msg, full, err := st.flight.next(&s.link)
 	if full && st.flight.probe() {
@@ -238,7 +238,7 @@ func (s *session) beat() *pb.FromWorker {
 	h := s.heartbeat()
 	s.stream.beat = false
 	s.stream.flight.beat(h.GetSentNs())
-	return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: h}}
+	return &pb.FromWorker{Heartbeat: h}
 }
 
 // leave stops the work, sends the rest of its reports, and says goodbye. The user of this machine asked for that.
@@ -266,6 +266,6 @@ func (s *session) leave(j *joined) error {
 		}
 		break
 	}
-	err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Goodbye{Goodbye: &pb.Goodbye{Reason: "it was stopped on its own machine"}}})
+	err := j.stream.Send(&pb.FromWorker{Goodbye: &pb.Goodbye{Reason: "it was stopped on its own machine"}})
 	return errors.Join(err, j.stream.CloseSend())
 }

@@ -262,7 +262,7 @@ func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 			s.mu.Unlock()
 			s.poke()
 		}
-		return stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: bye}})
+		return stream.Send(&pb.FromCoordinator{Goodbye: bye})
 	}
 	c.owner <- m
 	s.poke()

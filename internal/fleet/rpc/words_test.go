@@ -43,19 +43,19 @@ func (s speaker) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 func TestWorkersHangUpOnACoordinatorThatBreaksTheProtocol(t *testing.T) {
 	const ages = 10 * 365 * 24 * time.Hour
 	welcome := func(w *pb.Welcome) *pb.FromCoordinator {
-		return &pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: w}}
+		return &pb.FromCoordinator{Welcome: w}
 	}
 	timed := func(heartbeat, lease time.Duration) *pb.FromCoordinator {
 		return welcome(&pb.Welcome{Protocol: 6, HeartbeatNs: int64(heartbeat), LeaseNs: int64(lease)})
 	}
 	good := timed(time.Second, 10*time.Second)
 	echo := func(sent, received, echoed time.Duration) []*pb.FromCoordinator {
-		return []*pb.FromCoordinator{good, {Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: int64(sent), ReceivedNs: int64(received), EchoedNs: int64(echoed)}}}}
+		return []*pb.FromCoordinator{good, {Echo: &pb.Echo{SentNs: int64(sent), ReceivedNs: int64(received), EchoedNs: int64(echoed)}}}
 	}
 	envelopes := func(all ...*pb.Envelope) []*pb.FromCoordinator {
 		words := []*pb.FromCoordinator{good}
 		for _, e := range all {
-			words = append(words, &pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: e}})
+			words = append(words, &pb.FromCoordinator{Envelope: e})
 		}
 		return words
 	}
@@ -73,7 +73,7 @@ func TestWorkersHangUpOnACoordinatorThatBreaksTheProtocol(t *testing.T) {
 		"stored what was never sent": {[]*pb.FromCoordinator{welcome(&pb.Welcome{Protocol: 6, HeartbeatNs: 1e9, LeaseNs: 1e10, Stored: 5})}, "it has taken envelope 5, but 0 is the last that was sent"},
 		"nothing":                    {[]*pb.FromCoordinator{good, {}}, broke + "a message that has no place there"},
 		"a second welcome":           {[]*pb.FromCoordinator{good, good}, broke + "a message that has no place there"},
-		"took what was never sent":   {[]*pb.FromCoordinator{good, {Message: &pb.FromCoordinator_Stored{Stored: 5}}}, broke + "it has taken envelope 5"},
+		"took what was never sent":   {[]*pb.FromCoordinator{good, {Stored: 5}}, broke + "it has taken envelope 5"},
 		"an echo of no heartbeat":    {echo(-1, 5, 5), broke + "an echo of a heartbeat from -1ns"},
 		"an echo of one to come":     {echo(time.Hour, 5, 5), broke + "an echo of a heartbeat from 1h0m0s"},
 		"received ages ago":          {echo(0, -ages, 5), broke + "a time of -"},
@@ -133,7 +133,7 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 	require.NoError(t, err)
 	envelope := func(number uint64, e *pb.Envelope) *pb.FromWorker {
 		e.Number = number
-		return &pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: e}}
+		return &pb.FromWorker{Envelope: e}
 	}
 	one := func(e *pb.Envelope) []*pb.FromWorker { return []*pb.FromWorker{envelope(1, e)} }
 	ready := func(facts string) []*pb.FromWorker {
@@ -144,11 +144,11 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 	}
 	snapshots := func(b []byte) []*pb.FromWorker { return one(&pb.Envelope{Kind: "snapshot", Content: b}) }
 	beat := func(h *pb.Heartbeat) []*pb.FromWorker {
-		return []*pb.FromWorker{{Message: &pb.FromWorker_Heartbeat{Heartbeat: h}}}
+		return []*pb.FromWorker{{Heartbeat: h}}
 	}
 	parts := func(all ...*pb.Part) (words []*pb.FromWorker) {
 		for _, p := range all {
-			words = append(words, &pb.FromWorker{Message: &pb.FromWorker_Part{Part: p}})
+			words = append(words, &pb.FromWorker{Part: p})
 		}
 		return words
 	}
@@ -194,8 +194,8 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		"busier than all the time":     {carryOut, final(`{"Process": {"generator": {"busy": 2}}}`, totals), "ends with impossible figures"},
 		"a log that is none":           {carryOut, final(`{"Log": 7}`, totals), "decode final: "},
 		"nothing":                      {assign, []*pb.FromWorker{{}}, "a message that has no place there"},
-		"a second hello":               {assign, []*pb.FromWorker{{Message: &pb.FromWorker_Hello{}}}, "a message that has no place there"},
-		"took what was never sent":     {assign, []*pb.FromWorker{{Message: &pb.FromWorker_Received{Received: 9}}}, "it has taken envelope 9, but "},
+		"a second hello":               {assign, []*pb.FromWorker{{Hello: &pb.Hello{}}}, "a message that has no place there"},
+		"took what was never sent":     {assign, []*pb.FromWorker{{Received: 9}}, "it has taken envelope 9, but "},
 		"an envelope out of order":     {assign, []*pb.FromWorker{envelope(2, &pb.Envelope{})}, "envelope 2 came after 0"},
 		"more than may be on the way":  {later, tooMany, "more are on the way than the window allows"},
 		"an envelope without an end":   {assign, parts(tooLong...), "an envelope of more than 16777216 bytes"},
@@ -206,7 +206,7 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 0, func(t *testing.T, f *fleet) {
 				stream := f.dial(t)
-				require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 6, Name: "w", Incarnation: "x"}}}))
+				require.NoError(t, stream.Send(&pb.FromWorker{Hello: &pb.Hello{Protocol: 6, Name: "w", Incarnation: "x"}}))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				members, err := f.server.Wait(ctx, 1)

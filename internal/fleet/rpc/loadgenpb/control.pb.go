@@ -23,17 +23,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// FromWorker is one of its fields; if several are set, one of them counts.
 type FromWorker struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Message:
-	//
-	//	*FromWorker_Hello
-	//	*FromWorker_Heartbeat
-	//	*FromWorker_Envelope
-	//	*FromWorker_Received
-	//	*FromWorker_Goodbye
-	//	*FromWorker_Part
-	Message       isFromWorker_Message `protobuf_oneof:"message"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
+	Heartbeat     *Heartbeat             `protobuf:"bytes,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
+	Envelope      *Envelope              `protobuf:"bytes,3,opt,name=envelope,proto3" json:"envelope,omitempty"`
+	Received      uint64                 `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"` // number of the last envelope from the coordinator that was taken
+	Goodbye       *Goodbye               `protobuf:"bytes,5,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
+	Part          *Part                  `protobuf:"bytes,6,opt,name=part,proto3" json:"part,omitempty"` // in place of an envelope that heartbeats would have to wait for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -68,106 +66,47 @@ func (*FromWorker) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *FromWorker) GetMessage() isFromWorker_Message {
-	if x != nil {
-		return x.Message
-	}
-	return nil
-}
-
 func (x *FromWorker) GetHello() *Hello {
 	if x != nil {
-		if x, ok := x.Message.(*FromWorker_Hello); ok {
-			return x.Hello
-		}
+		return x.Hello
 	}
 	return nil
 }
 
 func (x *FromWorker) GetHeartbeat() *Heartbeat {
 	if x != nil {
-		if x, ok := x.Message.(*FromWorker_Heartbeat); ok {
-			return x.Heartbeat
-		}
+		return x.Heartbeat
 	}
 	return nil
 }
 
 func (x *FromWorker) GetEnvelope() *Envelope {
 	if x != nil {
-		if x, ok := x.Message.(*FromWorker_Envelope); ok {
-			return x.Envelope
-		}
+		return x.Envelope
 	}
 	return nil
 }
 
 func (x *FromWorker) GetReceived() uint64 {
 	if x != nil {
-		if x, ok := x.Message.(*FromWorker_Received); ok {
-			return x.Received
-		}
+		return x.Received
 	}
 	return 0
 }
 
 func (x *FromWorker) GetGoodbye() *Goodbye {
 	if x != nil {
-		if x, ok := x.Message.(*FromWorker_Goodbye); ok {
-			return x.Goodbye
-		}
+		return x.Goodbye
 	}
 	return nil
 }
 
 func (x *FromWorker) GetPart() *Part {
 	if x != nil {
-		if x, ok := x.Message.(*FromWorker_Part); ok {
-			return x.Part
-		}
+		return x.Part
 	}
 	return nil
 }
-
-type isFromWorker_Message interface {
-	isFromWorker_Message()
-}
-
-type FromWorker_Hello struct {
-	Hello *Hello `protobuf:"bytes,1,opt,name=hello,proto3,oneof"`
-}
-
-type FromWorker_Heartbeat struct {
-	Heartbeat *Heartbeat `protobuf:"bytes,2,opt,name=heartbeat,proto3,oneof"`
-}
-
-type FromWorker_Envelope struct {
-	Envelope *Envelope `protobuf:"bytes,3,opt,name=envelope,proto3,oneof"`
-}
-
-type FromWorker_Received struct {
-	Received uint64 `protobuf:"varint,4,opt,name=received,proto3,oneof"` // number of the last envelope from the coordinator that was taken
-}
-
-type FromWorker_Goodbye struct {
-	Goodbye *Goodbye `protobuf:"bytes,5,opt,name=goodbye,proto3,oneof"`
-}
-
-type FromWorker_Part struct {
-	Part *Part `protobuf:"bytes,6,opt,name=part,proto3,oneof"` // in place of an envelope that heartbeats would have to wait for
-}
-
-func (*FromWorker_Hello) isFromWorker_Message() {}
-
-func (*FromWorker_Heartbeat) isFromWorker_Message() {}
-
-func (*FromWorker_Envelope) isFromWorker_Message() {}
-
-func (*FromWorker_Received) isFromWorker_Message() {}
-
-func (*FromWorker_Goodbye) isFromWorker_Message() {}
-
-func (*FromWorker_Part) isFromWorker_Message() {}
 
 // Part is a piece of an envelope's bytes. Those of one envelope follow each other on one stream, with nothing but heartbeats and
 // acknowledgements between them.
@@ -223,16 +162,14 @@ func (x *Part) GetLast() bool {
 	return false
 }
 
+// FromCoordinator is one of its fields, as FromWorker.
 type FromCoordinator struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Message:
-	//
-	//	*FromCoordinator_Welcome
-	//	*FromCoordinator_Echo
-	//	*FromCoordinator_Envelope
-	//	*FromCoordinator_Stored
-	//	*FromCoordinator_Goodbye
-	Message       isFromCoordinator_Message `protobuf_oneof:"message"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Welcome       *Welcome               `protobuf:"bytes,1,opt,name=welcome,proto3" json:"welcome,omitempty"`
+	Echo          *Echo                  `protobuf:"bytes,2,opt,name=echo,proto3" json:"echo,omitempty"`
+	Envelope      *Envelope              `protobuf:"bytes,3,opt,name=envelope,proto3" json:"envelope,omitempty"`
+	Stored        uint64                 `protobuf:"varint,4,opt,name=stored,proto3" json:"stored,omitempty"` // number of the last envelope from the worker that was taken; a snapshot is taken once it is on disk
+	Goodbye       *Goodbye               `protobuf:"bytes,5,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -267,91 +204,40 @@ func (*FromCoordinator) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *FromCoordinator) GetMessage() isFromCoordinator_Message {
-	if x != nil {
-		return x.Message
-	}
-	return nil
-}
-
 func (x *FromCoordinator) GetWelcome() *Welcome {
 	if x != nil {
-		if x, ok := x.Message.(*FromCoordinator_Welcome); ok {
-			return x.Welcome
-		}
+		return x.Welcome
 	}
 	return nil
 }
 
 func (x *FromCoordinator) GetEcho() *Echo {
 	if x != nil {
-		if x, ok := x.Message.(*FromCoordinator_Echo); ok {
-			return x.Echo
-		}
+		return x.Echo
 	}
 	return nil
 }
 
 func (x *FromCoordinator) GetEnvelope() *Envelope {
 	if x != nil {
-		if x, ok := x.Message.(*FromCoordinator_Envelope); ok {
-			return x.Envelope
-		}
+		return x.Envelope
 	}
 	return nil
 }
 
 func (x *FromCoordinator) GetStored() uint64 {
 	if x != nil {
-		if x, ok := x.Message.(*FromCoordinator_Stored); ok {
-			return x.Stored
-		}
+		return x.Stored
 	}
 	return 0
 }
 
 func (x *FromCoordinator) GetGoodbye() *Goodbye {
 	if x != nil {
-		if x, ok := x.Message.(*FromCoordinator_Goodbye); ok {
-			return x.Goodbye
-		}
+		return x.Goodbye
 	}
 	return nil
 }
-
-type isFromCoordinator_Message interface {
-	isFromCoordinator_Message()
-}
-
-type FromCoordinator_Welcome struct {
-	Welcome *Welcome `protobuf:"bytes,1,opt,name=welcome,proto3,oneof"`
-}
-
-type FromCoordinator_Echo struct {
-	Echo *Echo `protobuf:"bytes,2,opt,name=echo,proto3,oneof"`
-}
-
-type FromCoordinator_Envelope struct {
-	Envelope *Envelope `protobuf:"bytes,3,opt,name=envelope,proto3,oneof"`
-}
-
-type FromCoordinator_Stored struct {
-	Stored uint64 `protobuf:"varint,4,opt,name=stored,proto3,oneof"` // number of the last envelope from the worker that was taken; a snapshot is taken once it is on disk
-}
-
-type FromCoordinator_Goodbye struct {
-	Goodbye *Goodbye `protobuf:"bytes,5,opt,name=goodbye,proto3,oneof"`
-}
-
-func (*FromCoordinator_Welcome) isFromCoordinator_Message() {}
-
-func (*FromCoordinator_Echo) isFromCoordinator_Message() {}
-
-func (*FromCoordinator_Envelope) isFromCoordinator_Message() {}
-
-func (*FromCoordinator_Stored) isFromCoordinator_Message() {}
-
-func (*FromCoordinator_Goodbye) isFromCoordinator_Message() {}
 
 // Hello introduces a worker.
 type Hello struct {
@@ -804,26 +690,24 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\n" +
-	"loadgen.v1\"\xa4\x02\n" +
+	"loadgen.v1\"\x8d\x02\n" +
 	"\n" +
-	"FromWorker\x12)\n" +
-	"\x05hello\x18\x01 \x01(\v2\x11.loadgen.v1.HelloH\x00R\x05hello\x125\n" +
-	"\theartbeat\x18\x02 \x01(\v2\x15.loadgen.v1.HeartbeatH\x00R\theartbeat\x122\n" +
-	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeH\x00R\benvelope\x12\x1c\n" +
-	"\breceived\x18\x04 \x01(\x04H\x00R\breceived\x12/\n" +
-	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeH\x00R\agoodbye\x12&\n" +
-	"\x04part\x18\x06 \x01(\v2\x10.loadgen.v1.PartH\x00R\x04partB\t\n" +
-	"\amessage\"4\n" +
+	"FromWorker\x12'\n" +
+	"\x05hello\x18\x01 \x01(\v2\x11.loadgen.v1.HelloR\x05hello\x123\n" +
+	"\theartbeat\x18\x02 \x01(\v2\x15.loadgen.v1.HeartbeatR\theartbeat\x120\n" +
+	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeR\benvelope\x12\x1a\n" +
+	"\breceived\x18\x04 \x01(\x04R\breceived\x12-\n" +
+	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeR\agoodbye\x12$\n" +
+	"\x04part\x18\x06 \x01(\v2\x10.loadgen.v1.PartR\x04part\"4\n" +
 	"\x04Part\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\fR\acontent\x12\x12\n" +
-	"\x04last\x18\x02 \x01(\bR\x04last\"\xf4\x01\n" +
-	"\x0fFromCoordinator\x12/\n" +
-	"\awelcome\x18\x01 \x01(\v2\x13.loadgen.v1.WelcomeH\x00R\awelcome\x12&\n" +
-	"\x04echo\x18\x02 \x01(\v2\x10.loadgen.v1.EchoH\x00R\x04echo\x122\n" +
-	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeH\x00R\benvelope\x12\x18\n" +
-	"\x06stored\x18\x04 \x01(\x04H\x00R\x06stored\x12/\n" +
-	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeH\x00R\agoodbyeB\t\n" +
-	"\amessage\"\xb3\x02\n" +
+	"\x04last\x18\x02 \x01(\bR\x04last\"\xdf\x01\n" +
+	"\x0fFromCoordinator\x12-\n" +
+	"\awelcome\x18\x01 \x01(\v2\x13.loadgen.v1.WelcomeR\awelcome\x12$\n" +
+	"\x04echo\x18\x02 \x01(\v2\x10.loadgen.v1.EchoR\x04echo\x120\n" +
+	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeR\benvelope\x12\x16\n" +
+	"\x06stored\x18\x04 \x01(\x04R\x06stored\x12-\n" +
+	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeR\agoodbye\"\xb3\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -914,21 +798,6 @@ func init() { file_control_proto_init() }
 func file_control_proto_init() {
 	if File_control_proto != nil {
 		return
-	}
-	file_control_proto_msgTypes[0].OneofWrappers = []any{
-		(*FromWorker_Hello)(nil),
-		(*FromWorker_Heartbeat)(nil),
-		(*FromWorker_Envelope)(nil),
-		(*FromWorker_Received)(nil),
-		(*FromWorker_Goodbye)(nil),
-		(*FromWorker_Part)(nil),
-	}
-	file_control_proto_msgTypes[2].OneofWrappers = []any{
-		(*FromCoordinator_Welcome)(nil),
-		(*FromCoordinator_Echo)(nil),
-		(*FromCoordinator_Envelope)(nil),
-		(*FromCoordinator_Stored)(nil),
-		(*FromCoordinator_Goodbye)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
