@@ -22,9 +22,6 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
-// driverConfig decodes the attributes and blocks that belong to the driver into the target's Config.
-func (b *block) driverConfig(t *Target) { b.driverBody(t.Config, targetAttributes, targetBlocks) }
-
 // driverBody decodes a body's attributes and blocks into the driver's struct, except those that belong to others.
 func (b *block) driverBody(into any, othersAttributes, othersBlocks []string) {
 	schema, _ := gohcl.ImpliedBodySchema(into)

@@ -58,7 +58,10 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 		if keys.Has("file") {
 			keys.keyFile(&d.Keys)
 		} else {
-			keys.made(&d.Keys)
+			keys.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`)
+			dialect.Integer(keys.Block, "count", &d.Keys.Count)
+			keys.Text("format", &d.Keys.Format)
+			keys.withoutFile("keys", "form", "field")
 		}
 		keys.pick(&d.Keys)
 	} else if d.Rows == nil {
@@ -70,14 +73,6 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 		b.missing("values", `values { size = "200B" }`)
 	}
 	return d
-}
-
-// made reads the number and format of generated keys.
-func (b *block) made(k *Keys) {
-	b.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`)
-	dialect.Integer(b.Block, "count", &k.Count)
-	b.Text("format", &k.Format)
-	b.withoutFile("keys", "form", "field")
 }
 
 // dataset checks a key space and its values.

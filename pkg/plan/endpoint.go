@@ -136,12 +136,7 @@ func checkSocket(e string) error {
 // SocketPath returns the path of the Unix socket that an endpoint names, or "" and false if it names a host and port.
 func SocketPath(endpoint string) (name string, ok bool) {
 	if name, ok = strings.CutPrefix(endpoint, "unix://"); !ok {
-		return "", false
+		name = ""
 	}
-	return name, true
-}
-
-func isSocket(endpoint string) bool {
-	_, ok := SocketPath(endpoint)
-	return ok
+	return name, ok
 }

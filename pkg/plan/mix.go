@@ -58,7 +58,7 @@ func (b *block) weights(name string) []Weight {
 		k, w := it.Element()
 		op := k.AsString()
 		if !slices.Contains(b.r.ops, op) {
-			b.unknownOp(name, op)
+			b.Bad(name, "unknown op "+dialect.Quote(op), cmp.Or(Meant("ops", op), dialect.Instead(op, b.r.ops, "%s")))
 			continue
 		}
 		if w.IsNull() || w.Type() != cty.Number {
@@ -75,10 +75,6 @@ func (b *block) weights(name string) []Weight {
 	}
 	slices.SortFunc(list, func(x, y Weight) int { return compareOps(x.Op, y.Op) })
 	return list
-}
-
-func (b *block) unknownOp(name, op string) {
-	b.Bad(name, "unknown op "+dialect.Quote(op), cmp.Or(Meant("ops", op), dialect.Instead(op, b.r.ops, "%s")))
 }
 
 // mix checks a mix: ops that the target knows, in verb order, each once.

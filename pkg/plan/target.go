@@ -102,7 +102,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 		return t // the attributes depend on the driver
 	}
 	t.Config = d.NewConfig()
-	b.driverConfig(t)
+	b.driverBody(t.Config, targetAttributes, targetBlocks)
 	b.ops(t, d)
 	return t
 }

@@ -42,7 +42,7 @@ func (v *validator) tls(t *Target, d driver.Driver, at part) {
 	if t.Builtin != nil {
 		v.fault(at.where+": built-in nodes do not speak TLS", `Write endpoints = ["HOST:PORT"], or leave tls out.`, at.path)
 	}
-	if i := slices.IndexFunc(t.Endpoints, isSocket); i >= 0 {
+	if i := slices.IndexFunc(t.Endpoints, func(e string) bool { return strings.HasPrefix(e, "unix://") }); i >= 0 {
 		v.fault(fmt.Sprintf("%s: endpoint %s is a Unix socket, over which servers speak no TLS", at.where, dialect.Quote(t.Endpoints[i])), "Leave tls out: what goes through it stays in this machine.", at.path)
 	}
 	if (t.TLS.Cert == "") != (t.TLS.Key == "") {

@@ -32,19 +32,15 @@ func (t *Totals) Grow(s *Sample, ordinal uint64) { t.of(s.Verb).grow(s, ordinal)
 func (t *Totals) GrowScenario(i int, s *Sample, ordinal uint64) { t.scenario(i).grow(s, ordinal) }
 
 func (o *Op) grow(s *Sample, ordinal uint64) {
-	b := made(&o.Growth).at(ordinal)
+	g := made(&o.Growth)
+	ordinal = max(ordinal, 1) - 1
+	g.coarsen(narrowest(g.Shift, ordinal, NumOrdinals))
+	b := g.bin(int(ordinal >> g.Shift))
 	if classOf(s.Outcome) == ClassBad {
 		b.Failed++
 		return
 	}
 	b.Answered.Record(s.End - s.Start)
-}
-
-// at returns the bin of an ordinal.
-func (g *Growth) at(ordinal uint64) *GrowthBin {
-	ordinal = max(ordinal, 1) - 1
-	g.coarsen(narrowest(g.Shift, ordinal, NumOrdinals))
-	return g.bin(int(ordinal >> g.Shift))
 }
 
 // bin returns a bin, creating it and those before it at first use.

@@ -214,7 +214,9 @@ func (o *Op) merge(from *Op) {
 	}
 	bins := o.allBins()
 	for i, b := range from.allBins() {
-		mergeBins(bins[i], b)
+		for j := range b {
+			mergeOne(&bins[i][j], b[j])
+		}
 	}
 	for i := range from.kinds() {
 		k := o.kind(i + 1)
@@ -250,12 +252,6 @@ func made[T any](at **T) *T {
 		*at = new(T)
 	}
 	return *at
-}
-
-func mergeBins(to, from *[driver.NumOutcomes]*Bins) {
-	for i, b := range from {
-		mergeOne(&to[i], b)
-	}
 }
 
 func (o *Op) reset() {

@@ -48,7 +48,9 @@ type Samples struct {
 func (s *Samples) Add(most int, ops []DrawnOp) {
 	s.most = max(s.most, most)
 	s.ops = append(s.ops, ops...)
-	s.bound()
+	if len(s.ops) >= 2*s.most {
+		s.sort()
+	}
 }
 
 // Merge adds the ops of o, which it leaves alone.
@@ -59,13 +61,6 @@ func (s *Samples) Reset() { *s = Samples{ops: s.ops[:0]} }
 
 // Empty says whether the set holds no op.
 func (s *Samples) Empty() bool { return len(s.ops) == 0 }
-
-// bound drops surplus ops once there are twice as many as are kept.
-func (s *Samples) bound() {
-	if len(s.ops) >= 2*s.most {
-		s.sort()
-	}
-}
 
 // sort orders the ops by rank and drops those beyond most.
 func (s *Samples) sort() {

@@ -44,13 +44,10 @@ func (d Difference) P() (p float64) {
 func (d Difference) Interval(p float64) (lo, hi float64) {
 	half := 0.0
 	for _, e := range d.Errors {
-		half = max(half, e.limit(p))
+		half = max(half, StudentLimit(p, e.Free)*e.SE)
 	}
 	return d.At - half - d.Blur, d.At + half + d.Blur
 }
-
-// limit returns by how much an estimate is off with probability p.
-func (e Error) limit(p float64) float64 { return StudentLimit(p, e.Free) * e.SE }
 
 // NewWelch compares the means of two sides, each of at least two values, by Welch's test (Biometrika 34, 1947). No side counts as less variable than
 // all sides on average, which `others` belong to as well: a few runs of a target with two modes may by chance show only one.

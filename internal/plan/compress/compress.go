@@ -36,7 +36,11 @@ func New(name string) (*Compressor, error) {
 	case "", None:
 		return nil, nil
 	case Gzip:
-		c.make = newGzip
+		c.make = func() (encoder, error) {
+			g := &gzipped{}
+			g.w = gzip.NewWriter(g)
+			return g, nil
+		}
 	case Zstd:
 		c.make = newZstd
 	default:
@@ -83,12 +87,6 @@ func (c *Compressor) take() *encoder {
 type gzipped struct {
 	w   *gzip.Writer
 	dst []byte
-}
-
-func newGzip() (encoder, error) {
-	g := &gzipped{}
-	g.w = gzip.NewWriter(g)
-	return g, nil
 }
 
 // Write implements io.Writer.

@@ -58,7 +58,9 @@ func (b *Block) Expect(attrs, blocks []string, many ...string) {
 				Instead(inner.Type, all, "%s"))
 			b.r.Wrong[b.Path+"."+DidYouMean(inner.Type, blocks)] = true // misspelled, not missing
 		case b.r.Words.Labelled[inner.Type] != "":
-			b.hasName(inner)
+			if len(inner.Labels) != 1 {
+				b.r.Fault(inner.DefRange(), fmt.Sprintf("%s: %s has %d names", b.Where, inner.Type, len(inner.Labels)), b.r.Words.Labelled[inner.Type])
+			}
 		case len(inner.Labels) > 0:
 			b.r.Fault(inner.LabelRanges[0], fmt.Sprintf("%s: %s has no name", b.Where, inner.Type), fmt.Sprintf("Write %s { … }.", inner.Type))
 		case twice && !slices.Contains(many, inner.Type):
@@ -67,14 +69,6 @@ func (b *Block) Expect(attrs, blocks []string, many ...string) {
 		default:
 			seen[inner.Type] = inner.TypeRange
 		}
-	}
-}
-
-// hasName reports an inner block that should have exactly one name and does not.
-func (b *Block) hasName(inner *hclsyntax.Block) {
-	if len(inner.Labels) != 1 {
-		b.r.Fault(inner.DefRange(), fmt.Sprintf("%s: %s has %d names", b.Where, inner.Type, len(inner.Labels)),
-			b.r.Words.Labelled[inner.Type])
 	}
 }
 

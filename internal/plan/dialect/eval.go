@@ -3,6 +3,8 @@ package dialect
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -348,7 +350,7 @@ func (e *evaluator) truth(x hclsyntax.Expression, s Scope) (value, ok bool) {
 // call calls a function that the scope has.
 func (e *evaluator) call(x *hclsyntax.FunctionCallExpr, s Scope) (cty.Value, bool) {
 	if _, known := s.Functions[x.Name]; !known {
-		what, write := fmt.Sprintf("unknown function %s", Quote(x.Name)), Instead(x.Name, functionNames(), "%s(…)")
+		what, write := fmt.Sprintf("unknown function %s", Quote(x.Name)), Instead(x.Name, slices.Sorted(maps.Keys(Functions())), "%s(…)")
 		switch {
 		case x.Name == secretName:
 			what, write = "secret() has no place here", `Only a target's attributes for secrets take one: password = secret("NAME").`

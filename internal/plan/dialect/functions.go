@@ -2,9 +2,7 @@ package dialect
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -65,8 +63,6 @@ func Functions() map[string]function.Function {
 		"upper":    stdlib.UpperFunc,
 	}
 }
-
-func functionNames() []string { return slices.Sorted(maps.Keys(Functions())) }
 
 // HasUnit says whether an expression, or a local that it refers to, calls duration or size.
 func (r *Reader) HasUnit(x hclsyntax.Expression) (has bool) {

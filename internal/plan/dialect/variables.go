@@ -73,7 +73,9 @@ func VariantValue(from string, value cty.Value, at hcl.Range) Given {
 func (r *Reader) Declare(variables, locals []*hclsyntax.Block, in Inputs) {
 	ls := r.collectLocals(locals)
 	r.roots = map[string]names{"var": r.resolveVariables(variables, in), "local": ls}
-	ls.resolve()
+	for _, l := range ls.all { // errors in unused ones are found, too
+		ls.evaluate(l)
+	}
 }
 
 // resolveVariables gives every variable its value.
@@ -342,13 +344,6 @@ func (r *Reader) collectLocals(blocks []*hclsyntax.Block) *locals {
 		}
 	}
 	return ls
-}
-
-// resolve evaluates all locals, so that errors in unused ones are found, too.
-func (ls *locals) resolve() {
-	for _, l := range ls.all {
-		ls.evaluate(l)
-	}
 }
 
 // evaluate computes a local once.

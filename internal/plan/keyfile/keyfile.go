@@ -203,7 +203,7 @@ type Facts struct {
 
 // Check reads a file as Read does, and refuses repeated keys.
 func Check(r io.Reader, from Source) (Facts, error) {
-	s, seen := &Set{}, newTable()
+	s, seen := &Set{}, &table{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)}
 	f := Facts{Least: maxLine}
 	digest, err := s.read(r, from, maxBytes, func(lines *rowfile.Reader) error {
 		i := uint64(len(s.ends) - 1)
@@ -226,8 +226,6 @@ type table struct {
 	slots []uint32 // number of a key, from 1; 0 for a free slot
 	n     int
 }
-
-func newTable() *table { return &table{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)} }
 
 // put adds key i, unless a key with the same text exists, whose number it then returns.
 func (t *table) put(s *Set, i uint64) (before uint64, twice bool) {

@@ -56,7 +56,8 @@ type Targets struct {
 // sha256sum prints it. A mistake in the file is a *rowfile.Error.
 func ReadTargets(r io.Reader, open Opener) (*Targets, error) {
 	sum := sha256.New()
-	from := newTargetReader(io.TeeReader(r, sum), open)
+	from := &targetReader{lines: bufio.NewScanner(io.TeeReader(r, sum)), open: open, bodies: map[string][]byte{}}
+	from.lines.Buffer(nil, maxTargetLine)
 	t := &Targets{Set: &Set{}, Facts: Facts{Least: maxHead + maxBody}}
 	for {
 		text, err := from.next(t.Set.text)
@@ -101,12 +102,6 @@ type targetReader struct {
 	at     int64  // first line of the target
 	server string // server of the first target
 	first  int64  // line of the first target
-}
-
-func newTargetReader(r io.Reader, open Opener) *targetReader {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxTargetLine)
-	return &targetReader{lines: lines, open: open, bodies: map[string][]byte{}}
 }
 
 // target is a request as written in the file.
