@@ -1,7 +1,6 @@
 package cachenode
 
 import (
-	"fmt"
 	"sync"
 	"time"
 )
@@ -16,13 +15,6 @@ const (
 	// minPiece is the least to send or receive at a time on a slow link; other connections send in between.
 	minPiece = 1500
 )
-
-func validBandwidth(b int64) error {
-	if b != 0 && b < minBandwidth {
-		return fmt.Errorf("bandwidth of %d bytes a second: write 1KiB or more, or 0B for no limit", b)
-	}
-	return nil
-}
 
 // link is one direction of a line of limited bandwidth, which all connections share.
 type link struct {

@@ -88,10 +88,11 @@ const anyKeys = math.MaxInt32
 
 // execute answers the request in m.words and m.data. Errors use memcached's own words if it has the same error.
 func (m *memcached) execute() {
-	cmd := findMemcached(m.words)
+	at := slices.IndexFunc(memcachedCommands[:], func(cmd memcachedCommand) bool { return len(m.words) > 0 && string(m.words[0]) == cmd.name })
+	cmd := &memcachedCommands[max(0, at)]
 	verb, refusal := verbOther, ""
 	switch {
-	case cmd == nil:
+	case at < 0:
 		refusal = "ERROR"
 	case len(m.words) < cmd.words || cmd.flags == "" && len(m.words) > cmd.words+cmd.more:
 		refusal = "CLIENT_ERROR bad command line format"
@@ -110,15 +111,6 @@ func (m *memcached) execute() {
 		cmd.run(m)
 	}
 	m.finish()
-}
-
-func findMemcached(words [][]byte) *memcachedCommand {
-	for i := range memcachedCommands {
-		if len(words) > 0 && string(words[0]) == memcachedCommands[i].name {
-			return &memcachedCommands[i]
-		}
-	}
-	return nil
 }
 
 // keysOf returns the keys among a command's words.
@@ -155,12 +147,7 @@ func (cmd *memcachedCommand) check(words [][]byte) string {
 }
 
 func hasFlag(flags [][]byte, letter byte) bool {
-	for _, flag := range flags {
-		if flag[0] == letter {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(flags, func(flag []byte) bool { return flag[0] == letter })
 }
 
 func (m *memcached) get() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -71,7 +72,10 @@ func (c *Config) Validate() error {
 	if err := c.Service.Validate(maxFault); err != nil {
 		errs = append(errs, fmt.Errorf("service time %w", err))
 	}
-	errs = append(errs, c.Faults.validate(), validBandwidth(c.Bandwidth))
+	errs = append(errs, c.Faults.validate())
+	if c.Bandwidth != 0 && c.Bandwidth < minBandwidth {
+		errs = append(errs, fmt.Errorf("bandwidth of %d bytes a second: write 1KiB or more, or 0B for no limit", c.Bandwidth))
+	}
 	if c.Service != (Times{}) && c.plain() {
 		errs = append(errs, errors.New("a service time: only the protocol resp has one here"))
 	}
@@ -151,8 +155,12 @@ func New(cfg Config) (*Node, error) {
 	}
 	n.buffers.limit, n.waiting.limit = n.bufferLimit(), waitingBudget
 	n.gate = gate{epoch: time.Now(), planned: cfg.Stalls, done: n.done}
-	n.queue = newSingleServer(&n.cfg, n.gate.epoch)
-	n.attention = newAttention(&n.cfg, n.gate.epoch)
+	if cfg.Service != (Times{}) {
+		n.queue = &singleServer{Times: cfg.Service, epoch: n.gate.epoch, random: rand.NewPCG(cfg.Seed, serviceSource)}
+	}
+	if cfg.Attentive {
+		n.attention = &attention{epoch: n.gate.epoch}
+	}
 	n.delays, n.faults = newDelays(&n.cfg, n.gate.epoch), newFaults(&n.cfg)
 	if spoken.idle > 0 {
 		n.readTimeout = spoken.idle
@@ -197,7 +205,10 @@ func (n *Node) acceptAll(serving *sync.WaitGroup) {
 			return
 		default:
 			n.log.Warn("accept a connection", "error", err)
-			n.pause()
+			select {
+			case <-time.After(acceptPause): // a failing accept does not spin
+			case <-n.done:
+			}
 		}
 	}
 }
@@ -230,14 +241,6 @@ func (n *Node) connections() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.conns)
-}
-
-// pause keeps a failing accept from spinning.
-func (n *Node) pause() {
-	select {
-	case <-time.After(acceptPause):
-	case <-n.done:
-	}
 }
 
 func (n *Node) closed() bool {

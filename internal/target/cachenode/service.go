@@ -26,14 +26,6 @@ type singleServer struct {
 // visit is one request: its arrival, since the epoch, and its service time.
 type visit struct{ arrival, service time.Duration }
 
-// newSingleServer returns nil if the service takes no time.
-func newSingleServer(cfg *Config, epoch time.Time) *singleServer {
-	if cfg.Service == (Times{}) {
-		return nil
-	}
-	return &singleServer{Times: cfg.Service, epoch: epoch, random: rand.NewPCG(cfg.Seed, serviceSource)}
-}
-
 // admit queues a request that arrives now and returns when its reply must leave.
 func (s *singleServer) admit() time.Time {
 	s.mu.Lock()

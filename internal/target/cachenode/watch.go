@@ -24,14 +24,6 @@ type attention struct {
 	until atomic.Int64 // poll for requests until then, in nanoseconds since the epoch
 }
 
-// newAttention returns nil for a node that sleeps.
-func newAttention(cfg *Config, epoch time.Time) *attention {
-	if !cfg.Attentive {
-		return nil
-	}
-	return &attention{epoch: epoch}
-}
-
 // attending reports whether the last request is recent enough to poll for the next one.
 func (a *attention) attending() bool { return int64(time.Since(a.epoch)) < a.until.Load() }
 
