@@ -11,12 +11,6 @@ func (Inside) Name() string { return "cache" }
 func (Inside) NewConfig() any { return new(struct{}) }
 
 // Outcomes lists what requests can end in.
-func (Inside) Outcomes(v Verb) []Outcome {
-	switch v {
-	case Get, Delete:
-		return []Outcome{OK, Miss}
-	case Put:
-		return []Outcome{OK, Conflict}
-	}
-	return nil
-}
+func (Inside) Outcomes(v Verb) []Outcome { return outcomes[v] }
+
+var outcomes = map[Verb][]Outcome{Get: {OK, Miss}, Delete: {OK, Miss}, Put: {OK, Conflict}}

@@ -60,14 +60,12 @@ func (Driver) Name() string { return "files" }
 func (Driver) NewConfig() any { return &Config{Sync: synced} }
 
 // Outcomes lists how requests can end.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Put:
-		return []driver.Outcome{driver.OK}
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss}
-	}
-	return nil
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Put:    {driver.OK},
+	driver.Get:    {driver.OK, driver.Miss},
+	driver.Delete: {driver.OK, driver.Miss},
 }
 
 // Check implements localfile.Driver: a target takes all verbs.

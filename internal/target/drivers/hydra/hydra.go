@@ -93,17 +93,12 @@ func (Driver) Name() string { return "hydra" }
 func (Driver) NewConfig() any { return &Config{Points: 1, Ready: defaultReady, Fresh: true} }
 
 // Outcomes says that a get can miss and a put conflict, that a delete does neither, and that each can fail its quorum.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get:
-		return []driver.Outcome{driver.OK, driver.Miss, driver.QuorumFailed}
-	case driver.Put:
-		return []driver.Outcome{driver.OK, driver.Conflict, driver.QuorumFailed}
-	case driver.Delete:
-		return []driver.Outcome{driver.OK, driver.QuorumFailed}
-	default:
-		return nil
-	}
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss, driver.QuorumFailed},
+	driver.Put:    {driver.OK, driver.Conflict, driver.QuorumFailed},
+	driver.Delete: {driver.OK, driver.QuorumFailed},
 }
 
 // Builtin returns "hydra".

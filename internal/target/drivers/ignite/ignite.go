@@ -80,15 +80,12 @@ func (Driver) Name() string { return "ignite" }
 func (Driver) NewConfig() any { return &Config{CacheName: defaultCache} }
 
 // Outcomes says that a get and a delete can miss, and that a put cannot.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss}
-	case driver.Put:
-		return []driver.Outcome{driver.OK}
-	default:
-		return nil
-	}
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss},
+	driver.Delete: {driver.OK, driver.Miss},
+	driver.Put:    {driver.OK},
 }
 
 // CheckBatch implements driver.Batcher: gets and puts may have any number of keys.

@@ -60,11 +60,6 @@ type kind struct {
 	Fill  driver.Fill
 }
 
-// kindOf returns the kind of a phase's entries.
-func kindOf(site *localfile.Site) kind {
-	return kind{Epoch: epochOf(site.Epoch), Size: site.Value.Size, Sizes: site.Sizes, Fill: site.Value.Fill}
-}
-
 // least returns the size of the smallest entry.
 func (k *kind) least() int {
 	if k.Sizes == nil {

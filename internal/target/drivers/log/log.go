@@ -178,14 +178,13 @@ func (Driver) NewConfig() any {
 }
 
 // Outcomes lists how requests can end.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Append, driver.Write:
-		return []driver.Outcome{driver.OK}
-	case driver.Read, driver.Clear:
-		return []driver.Outcome{driver.OK, driver.Miss}
-	}
-	return nil
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Append: {driver.OK},
+	driver.Write:  {driver.OK},
+	driver.Read:   {driver.OK, driver.Miss},
+	driver.Clear:  {driver.OK, driver.Miss},
 }
 
 // Check says why a target with the config does not take a verb.

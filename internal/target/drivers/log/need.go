@@ -67,7 +67,7 @@ func (c *Config) design(site localfile.Site) (design, error) {
 		return d, fmt.Errorf("%d slots are too many; write a smaller keys { count = … }", slots)
 	}
 	d.form = form{
-		Layout: c.Layout, Kind: kindOf(&site), Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC,
+		Layout: c.Layout, Kind: kind{epochOf(site.Epoch), site.Value.Size, site.Sizes, site.Value.Fill}, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC,
 		Prealloc: c.Prealloc, Rotate: c.Full == rotate, Group: c.group(),
 	}
 	if c.Layout == layoutChannel {

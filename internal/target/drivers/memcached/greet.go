@@ -67,18 +67,13 @@ func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 func isTooOld(version string) bool {
 	var v []int
 	for _, part := range strings.SplitN(version, ".", 3) {
-		n, err := strconv.Atoi(leadingDigits(part))
+		n, err := strconv.Atoi(part[:len(part)-len(strings.TrimLeft(part, "0123456789"))]) // without what may follow, as in 9-beta1
 		if err != nil {
 			return false
 		}
 		v = append(v, n)
 	}
 	return len(v) == 3 && slices.Compare(v, oldest[:]) < 0
-}
-
-// leadingDigits drops what follows a number, as in 9-beta1.
-func leadingDigits(text string) string {
-	return text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 }
 
 // printable returns a line with control characters escaped and its length bounded.

@@ -90,15 +90,12 @@ func (Driver) Name() string { return "memcached" }
 func (Driver) NewConfig() any { return new(Config) }
 
 // Outcomes says that a get and a delete can miss and that a put cannot. A put with a token can conflict, if the item has changed.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss}
-	case driver.Put:
-		return []driver.Outcome{driver.OK, driver.Conflict}
-	default:
-		return nil
-	}
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss},
+	driver.Delete: {driver.OK, driver.Miss},
+	driver.Put:    {driver.OK, driver.Conflict},
 }
 
 // CheckTTL implements driver.Expirer: the protocol counts whole seconds.

@@ -82,14 +82,12 @@ func (Driver) Name() string { return "null" }
 func (Driver) NewConfig() any { return &Config{Latency: "0s", Spread: "none"} }
 
 // Outcomes lists the outcomes of replies.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss}
-	case driver.Put:
-		return []driver.Outcome{driver.OK}
-	}
-	return nil
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss},
+	driver.Delete: {driver.OK, driver.Miss},
+	driver.Put:    {driver.OK},
 }
 
 // errorMessage is the message of a requested error.

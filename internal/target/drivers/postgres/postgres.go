@@ -158,14 +158,13 @@ func (Driver) Name() string { return "postgres" }
 func (Driver) NewConfig() any { return &Config{Table: "loadgen_values", Column: bytea} }
 
 // Outcomes lists how requests can end.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}
-	case driver.Put, driver.Append:
-		return []driver.Outcome{driver.OK, driver.Conflict}
-	}
-	return nil
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return possible[v] }
+
+var possible = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss, driver.Conflict},
+	driver.Delete: {driver.OK, driver.Miss, driver.Conflict},
+	driver.Put:    {driver.OK, driver.Conflict},
+	driver.Append: {driver.OK, driver.Conflict},
 }
 
 // Builtin returns "": no built-in node speaks SQL.

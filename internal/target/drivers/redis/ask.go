@@ -41,7 +41,7 @@ func (a *ask) lay(run string) {
 	if a.whole {
 		return
 	}
-	lead := appendHead(nil, len(a.args))
+	lead := appendLength([]byte{'*'}, len(a.args))
 	keys, values, free := 0, 0, false
 	for _, t := range a.args {
 		t = t.With(run)
@@ -72,9 +72,6 @@ func (a *ask) lay(run string) {
 	}
 	a.laid = !free && keys == 1 && values == stored
 }
-
-// appendHead appends the head of a command of n words.
-func appendHead(dst []byte, n int) []byte { return appendLength(append(dst, '*'), n) }
 
 // append appends a request.
 func (a *ask) append(dst []byte, req *driver.Request) []byte {

@@ -112,15 +112,12 @@ func (Driver) Name() string { return "redis" }
 func (Driver) NewConfig() any { return &Config{Protocol: 2} }
 
 // Outcomes says that a get and a delete can miss, and that a put cannot, but can have too few copies.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss}
-	case driver.Put:
-		return []driver.Outcome{driver.OK, driver.QuorumFailed}
-	default:
-		return nil
-	}
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss},
+	driver.Delete: {driver.OK, driver.Miss},
+	driver.Put:    {driver.OK, driver.QuorumFailed},
 }
 
 // CheckTTL implements driver.Expirer: every TTL is valid.

@@ -30,16 +30,20 @@ func wholeRequests(verb driver.Verb, words *Form) (*ask, error) {
 // earlier one is, or one within it.
 func (a *ask) parseAll(c *codec, b []byte, reply *driver.Reply) (int, error) {
 	at, failed, direct := 0, []byte(nil), false
+	begins, single := 0, ask{verb: a.verb, whole: true, rules: a.rules} // the reply to MULTI, and how to read that to the command behind a SELECT
+	if a.selects {
+		begins = 1
+	}
 	for i := 0; ; i++ {
 		r, n, err := c.read(b[at:])
 		if n == 0 || err != nil {
 			return 0, err
 		}
 		first := i == 0 && a.selects
-		direct = direct || a.block && r.kind == errorReply && i == a.ahead()
+		direct = direct || a.block && r.kind == errorReply && i == begins
 		last := !first && (!a.block || ends(&r, direct))
 		if last && !a.block {
-			n, err = a.last(c, b[at:], reply)
+			n, err = single.parse(c, b[at:], reply)
 		} else if r.elements() > 0 {
 			var within []byte
 			if n, within, err = through(b[at:], n, r.elements(), c.read); failed == nil {
@@ -68,24 +72,10 @@ func (a *ask) parseAll(c *codec, b []byte, reply *driver.Reply) (int, error) {
 	}
 }
 
-// ahead returns how many replies come before that to the command or MULTI.
-func (a *ask) ahead() int {
-	if a.selects {
-		return 1
-	}
-	return 0
-}
-
 // ends reports whether a reply within a transaction is that to EXEC. direct says that MULTI failed, so that the commands were carried out at once.
 func ends(r *reply, direct bool) bool {
 	if r.kind == errorReply {
 		return bytes.HasPrefix(r.text, []byte("EXECABORT")) || bytes.HasPrefix(r.text, []byte("ERR EXEC without MULTI"))
 	}
 	return !direct && r.kind != status // OK for MULTI, QUEUED for the commands
-}
-
-// last reads the reply to the command behind a SELECT.
-func (a *ask) last(c *codec, b []byte, reply *driver.Reply) (int, error) {
-	single := ask{verb: a.verb, whole: true, rules: a.rules}
-	return single.parse(c, b, reply)
 }

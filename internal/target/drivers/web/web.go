@@ -86,15 +86,12 @@ func (Driver) Name() string { return "web" }
 func (vocabulary) NewConfig() any { return &Config{MaxBody: defaultBody} }
 
 // Outcomes says that a get and a delete can miss, and that every verb can conflict.
-func (vocabulary) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}
-	case driver.Put:
-		return []driver.Outcome{driver.OK, driver.Conflict}
-	default:
-		return nil
-	}
+func (vocabulary) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss, driver.Conflict},
+	driver.Delete: {driver.OK, driver.Miss, driver.Conflict},
+	driver.Put:    {driver.OK, driver.Conflict},
 }
 
 // Dial connects, and looks up the secret.

@@ -44,14 +44,12 @@ func (Driver) Name() string { return "ticket" }
 func (Driver) NewConfig() any { return new(Config) }
 
 // Outcomes says that a get and a delete can miss.
-func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
-	switch v {
-	case driver.Get, driver.Delete:
-		return []driver.Outcome{driver.OK, driver.Miss}
-	case driver.Put:
-		return []driver.Outcome{driver.OK}
-	}
-	return nil
+func (Driver) Outcomes(v driver.Verb) []driver.Outcome { return outcomes[v] }
+
+var outcomes = map[driver.Verb][]driver.Outcome{
+	driver.Get:    {driver.OK, driver.Miss},
+	driver.Delete: {driver.OK, driver.Miss},
+	driver.Put:    {driver.OK},
 }
 
 // Builtin returns "": no built-in node speaks the protocol.
