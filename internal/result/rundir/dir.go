@@ -54,31 +54,40 @@ func Create(root, id string, planJSON []byte) (*Dir, error) {
 }
 
 func makeDir(on disk, root, id string, planJSON []byte) (*Dir, error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(root, dirMode); err != nil {
-		return nil, fmt.Errorf("make directory for runs: %w", err)
-	}
-	if err := checkFree(root); err != nil {
-		return nil, err
-	}
 	d := &Dir{disk: on, path: filepath.Join(root, id), cut: -1}
-	if err := on.Mkdir(d.path); err != nil {
-		return nil, fmt.Errorf("make directory for run: %w", err)
-	}
-	if err := d.begin(planJSON); err != nil {
-		return nil, fmt.Errorf("begin run %s: %w", id, errors.Join(err, on.RemoveAll(d.path), release(d.taken)))
+	if err := begin(on, root, id, "run", &d.taken, func() error { return d.begin(planJSON) }); err != nil {
+		return nil, err
 	}
 	return d, nil
 }
 
-// begin writes and syncs the first files of a new directory.
-func (d *Dir) begin(planJSON []byte) error {
-	var err error
-	if d.taken, err = lock(d.path); err != nil {
+// begin makes the directory of a run or an experiment, locks it, and has write write its first files. If that fails, it leaves nothing behind.
+func begin(on disk, root, id, what string, taken **os.File, write func() error) error {
+	if err := checkID(id); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(root, dirMode); err != nil {
+		return fmt.Errorf("make directory for runs: %w", err)
+	}
+	if err := checkFree(root); err != nil {
+		return err
+	}
+	path := filepath.Join(root, id)
+	if err := on.Mkdir(path); err != nil {
+		return fmt.Errorf("make directory for %s: %w", what, err)
+	}
+	var err error
+	if *taken, err = lock(path); err == nil {
+		err = write()
+	}
+	if err != nil {
+		return fmt.Errorf("begin %s %s: %w", what, id, errors.Join(err, on.RemoveAll(path), release(*taken)))
+	}
+	return nil
+}
+
+// begin writes and syncs the first files of a new directory.
+func (d *Dir) begin(planJSON []byte) error {
 	if err := writeFile(d.disk, filepath.Join(d.path, planFile), planJSON); err != nil {
 		return err
 	}

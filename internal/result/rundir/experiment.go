@@ -25,25 +25,9 @@ func CreateExperiment(root string, x *run.Experiment) (*Experiment, error) {
 }
 
 func createExperiment(on disk, root string, x *run.Experiment) (*Experiment, error) {
-	if err := checkID(x.ID); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(root, dirMode); err != nil {
-		return nil, fmt.Errorf("make directory for runs: %w", err)
-	}
-	if err := checkFree(root); err != nil {
-		return nil, err
-	}
 	e := &Experiment{disk: on, path: filepath.Join(root, x.ID)}
-	if err := on.Mkdir(e.path); err != nil {
-		return nil, fmt.Errorf("make directory for experiment: %w", err)
-	}
-	var err error
-	if e.taken, err = lock(e.path); err == nil {
-		err = errors.Join(e.Save(x), on.SyncDir(root))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("begin experiment %s: %w", x.ID, errors.Join(err, on.RemoveAll(e.path), release(e.taken)))
+	if err := begin(on, root, x.ID, "experiment", &e.taken, func() error { return errors.Join(e.Save(x), on.SyncDir(root)) }); err != nil {
+		return nil, err
 	}
 	return e, nil
 }

@@ -57,52 +57,52 @@ func unverified(root, id string, why *string) error {
 
 // openLog calls f with a run's log.
 func openLog(root, id string, f func(log io.Reader) error) error {
+	return open(root, id, logFile, "read the snapshots of", f)
+}
+
+// open calls f with one of a run's files. Errors say what is done with it.
+func open(root, id, name, doing string, f func(io.Reader) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	log, err := safefile.Open(filepath.Join(root, id, logFile))
-	if err != nil {
-		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
+	file, err := safefile.Open(filepath.Join(root, id, name))
+	if err == nil {
+		defer file.Close()
+		err = f(file)
 	}
-	defer log.Close()
-	if err := f(log); err != nil {
-		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
+	if err != nil {
+		return fmt.Errorf("%s run %s: %w", doing, id, err)
 	}
 	return nil
 }
 
 // Probes calls f with each probe of a run, finished or not, in the order they were taken. It ignores a torn last line.
 func Probes(root, id string, f func(run.Probe) error) error {
-	if err := checkID(id); err != nil {
-		return err
-	}
-	file, err := safefile.Open(filepath.Join(root, id, probesFile))
+	err := open(root, id, probesFile, "read what was observed in", func(file io.Reader) error {
+		in := bufio.NewReaderSize(file, maxProbe)
+		for n := 1; ; n++ {
+			line, err := in.ReadSlice('\n')
+			switch {
+			case err == io.EOF: // a line without a line break is torn
+				return nil
+			case err == bufio.ErrBufferFull:
+				return fmt.Errorf("line %d has more than %d bytes", n, maxProbe)
+			case err != nil:
+				return err
+			}
+			var p run.Probe
+			if err := decode(line, &p); err != nil {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
+			if err := f(p); err != nil {
+				return err
+			}
+		}
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read what was observed in run %s: %w", id, err)
-	}
-	defer file.Close()
-	in := bufio.NewReaderSize(file, maxProbe)
-	for n := 1; ; n++ {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case err == io.EOF: // a line without a line break is torn
-			return nil
-		case err == bufio.ErrBufferFull:
-			return fmt.Errorf("read what was observed in run %s: line %d has more than %d bytes", id, n, maxProbe)
-		case err != nil:
-			return fmt.Errorf("read what was observed in run %s: %w", id, err)
-		}
-		var p run.Probe
-		if err := decode(line, &p); err != nil {
-			return fmt.Errorf("read what was observed in run %s: line %d: %w", id, n, err)
-		}
-		if err := f(p); err != nil {
-			return err
-		}
-	}
+	return err
 }
 
 // ErrNoSamples says that a run has no samples.
@@ -110,20 +110,9 @@ var ErrNoSamples = errors.New("no samples were kept")
 
 // Samples calls f with a run's file of samples.
 func Samples(root, id string, f func(io.Reader) error) error {
-	if err := checkID(id); err != nil {
-		return err
-	}
-	path := filepath.Join(root, id, samplesFile)
-	file, err := safefile.Open(path)
+	err := open(root, id, samplesFile, "read the samples of", f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("run %s: %w", id, ErrNoSamples)
 	}
-	if err != nil {
-		return fmt.Errorf("read the samples of run %s: %w", id, err)
-	}
-	defer file.Close()
-	if err := f(file); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return err
 }
