@@ -127,8 +127,8 @@ func TestMessagesBetweenReplies(t *testing.T) {
 	}{
 		{3, 0, ">1\r\n+a\r\n", ""},
 		{3, 3, ">1\r\n+a\r\n>2\r\n:1\r\n:2\r\n", ""},
-		{3, 0, ">1\r\n+a\r\n+OK\r\n", driver.ErrUnasked.Error() + `: got "+OK`},
-		{3, 0, "$-1\r\n", driver.ErrUnasked.Error() + `: got "$-1`},
+		{3, 0, ">1\r\n+a\r\n+OK\r\n", driver.ErrUnasked.Error() + `: "+OK`},
+		{3, 0, "$-1\r\n", driver.ErrUnasked.Error() + `: "$-1`},
 		{3, 0, ">x\r\n", "not a number"},
 		{2, 0, ">1\r\n+a\r\n", driver.ErrUnasked.Error() + `: ">1`},
 		{2, 0, "+OK\r\n", driver.ErrUnasked.Error() + `: "+OK`},

@@ -242,7 +242,9 @@ func (w *wire) parseOne(c *wireConn, b []byte) (int, error) {
 // unasked handles an unsolicited message. If the codec knows such messages, its error says what this one is.
 func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 	if c.codec.asider != nil {
-		return c.codec.aside(b)
+		if n, err := c.codec.aside(b); err != driver.ErrUnasked {
+			return n, err
+		}
 	}
 	w.l.hold.release()
 	return 0, fmt.Errorf("%w: %q", driver.ErrUnasked, legible(b))
