@@ -117,15 +117,11 @@ func (v *validator) single(ph *Phase, d *Dataset, at part) {
 		return
 	}
 	writers := "dataset." + d.Name + ".keys.writers"
-	sessions := at.path
-	if ph.Schedule() != nil {
-		sessions += "." + ph.model() + ".sessions"
-	}
 	of := fmt.Sprintf(`%s: a single writer for each key of dataset %s`, at.where, dialect.Quote(d.Name))
 	switch {
 	case !pools && int64(ph.Sessions()) > d.Keys.Count && ph.Sessions() <= maxSessions:
 		v.fault(fmt.Sprintf("%s, and %d sessions for %d keys", of, ph.Sessions(), d.Keys.Count), "Write fewer sessions, or more keys: each session puts keys of its own.",
-			sessions, at.path, "dataset."+d.Name+".keys.count", writers)
+			at.path+"."+ph.model()+".sessions", at.path, "dataset."+d.Name+".keys.count", writers)
 	case len(ph.Scenarios) > 0:
 		v.fault(of+", and scenarios", "Write ops = { get = 9, put = 1 }, or another mix, instead of scenarios, or leave writers out.", at.path, writers)
 	case ph.Trace() != nil:
