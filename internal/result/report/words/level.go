@@ -54,7 +54,7 @@ func Levels(ph *run.Phase) (rows []Level) {
 		did := didIn(l)
 		for j, o := range did {
 			row := Level{More: j > 0, P99: o.Response.P99, Word: LevelWord(ph, l), Why: l.Why, Doubt: strings.Join(textsOf(l.Reasons), " · ")}
-			if len(did) > 1 {
+			if len(did) > 1 || len(l.Op) > 1 {
 				row.Op = o.Name
 			}
 			asked := quantity.Whole(l.Rate)
