@@ -75,13 +75,13 @@ func (c *conn) receive(s *Server) {
 	}
 }
 
-// join appends a part to those before it, and returns the envelope once it is complete.
-func (c *conn) join(p *pb.Part) (*pb.Envelope, error) {
-	if len(c.parts)+len(p.GetContent()) > maxMessage+maxHeaders {
+// join appends a message's part to those before it, and returns the envelope once it is complete.
+func (c *conn) join(msg *pb.FromWorker) (*pb.Envelope, error) {
+	if len(c.parts)+len(msg.GetPart()) > maxMessage+maxHeaders {
 		return nil, fmt.Errorf("an envelope of more than %d bytes", maxMessage)
 	}
-	c.parts = append(c.parts, p.GetContent()...)
-	if !p.GetLast() {
+	c.parts = append(c.parts, msg.GetPart()...)
+	if !msg.GetLast() {
 		return nil, nil
 	}
 	e := &pb.Envelope{}

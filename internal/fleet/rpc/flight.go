@@ -77,8 +77,8 @@ func (f *flight) next(l *link) (msg *pb.FromWorker, full bool, err error) {
 // part returns the next piece of the current envelope.
 func (f *flight) part() *pb.FromWorker {
 	n := min(len(f.rest), partBytes)
-	p := &pb.Part{Content: f.rest[:n], Last: n == len(f.rest)}
+	msg := &pb.FromWorker{Part: f.rest[:n], Last: n == len(f.rest)}
 	f.rest = f.rest[n:]
 	f.sent += n
-	return &pb.FromWorker{Part: p}
+	return msg
 }

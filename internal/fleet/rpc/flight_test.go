@@ -59,7 +59,7 @@ func (r *river) arrive(t require.TestingT) {
 	case msg.GetEnvelope() != nil:
 		r.arrived = append(r.arrived, msg.GetEnvelope())
 	case msg.GetPart() != nil:
-		e, err := r.conn.join(msg.GetPart())
+		e, err := r.conn.join(msg)
 		require.NoError(t, err)
 		if e != nil {
 			r.arrived = append(r.arrived, e)
@@ -70,7 +70,7 @@ func (r *river) arrive(t require.TestingT) {
 // ahead is how many bytes of envelopes a heartbeat would wait for.
 func (r *river) ahead() (bytes int) {
 	for _, msg := range r.floats {
-		bytes += proto.Size(msg.GetEnvelope()) + len(msg.GetPart().GetContent())
+		bytes += proto.Size(msg.GetEnvelope()) + len(msg.GetPart())
 	}
 	return bytes
 }

@@ -161,7 +161,7 @@ func (h *hostileCoordinator) answered(stream grpc.BidiStreamingServer[pb.FromWor
 		e := m.GetEnvelope()
 		switch {
 		case m.GetPart() != nil:
-			e, err = parts.join(m.GetPart())
+			e, err = parts.join(m)
 		case m.GetHeartbeat() != nil:
 			now := int64(time.Since(h.began))
 			err = stream.Send(&pb.FromCoordinator{Echo: &pb.Echo{SentNs: m.GetHeartbeat().GetSentNs(), ReceivedNs: now, EchoedNs: now}})

@@ -56,7 +56,7 @@ func FuzzFromWorker(f *testing.F) {
 	})
 	add(&pb.FromWorker{Heartbeat: &pb.Heartbeat{SentNs: -1 << 63}})
 	add(&pb.FromWorker{Received: 1 << 63})
-	add(&pb.FromWorker{Part: &pb.Part{Content: []byte("\x08\x01"), Last: true}})
+	add(&pb.FromWorker{Part: []byte("\x08\x01"), Last: true})
 	add(&pb.FromWorker{Goodbye: &pb.Goodbye{Reason: "\x00"}})
 	s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -144,7 +144,7 @@ func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
 	case msg.GetEnvelope() != nil:
 		return m.accept(msg.GetEnvelope())
 	case msg.GetPart() != nil:
-		e, err := c.join(msg.GetPart())
+		e, err := c.join(msg)
 		if err != nil || e == nil {
 			return err
 		}

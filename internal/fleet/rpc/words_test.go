@@ -146,15 +146,9 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 	beat := func(h *pb.Heartbeat) []*pb.FromWorker {
 		return []*pb.FromWorker{{Heartbeat: h}}
 	}
-	parts := func(all ...*pb.Part) (words []*pb.FromWorker) {
-		for _, p := range all {
-			words = append(words, &pb.FromWorker{Part: p})
-		}
-		return words
-	}
-	var tooLong []*pb.Part
+	var tooLong []*pb.FromWorker
 	for range 17 {
-		tooLong = append(tooLong, &pb.Part{Content: make([]byte, 1<<20)})
+		tooLong = append(tooLong, &pb.FromWorker{Part: make([]byte, 1<<20)})
 	}
 	var tooMany []*pb.FromWorker
 	for n := range uint64(257) {
@@ -198,8 +192,8 @@ func TestAWorkerThatBreaksTheProtocolIsLost(t *testing.T) {
 		"took what was never sent":     {assign, []*pb.FromWorker{{Received: 9}}, "it has taken envelope 9, but "},
 		"an envelope out of order":     {assign, []*pb.FromWorker{envelope(2, &pb.Envelope{})}, "envelope 2 came after 0"},
 		"more than may be on the way":  {later, tooMany, "more are on the way than the window allows"},
-		"an envelope without an end":   {assign, parts(tooLong...), "an envelope of more than 16777216 bytes"},
-		"parts of no envelope":         {assign, parts(&pb.Part{Content: []byte("\xff"), Last: true}), ""},
+		"an envelope without an end":   {assign, tooLong, "an envelope of more than 16777216 bytes"},
+		"parts of no envelope":         {assign, []*pb.FromWorker{{Part: []byte("\xff"), Last: true}}, ""},
 		"negative processor time":      {assign, beat(&pb.Heartbeat{CpuNs: -1}), "a heartbeat with an uncertainty of 0s, a processor time of -1ns and a progress of 0"},
 		"negative progress":            {assign, beat(&pb.Heartbeat{Progress: math.MinInt64}), "a progress of -"},
 	} {

@@ -25,13 +25,16 @@ const (
 
 // FromWorker is one of its fields; if several are set, one of them counts.
 type FromWorker struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
-	Heartbeat     *Heartbeat             `protobuf:"bytes,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
-	Envelope      *Envelope              `protobuf:"bytes,3,opt,name=envelope,proto3" json:"envelope,omitempty"`
-	Received      uint64                 `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"` // number of the last envelope from the coordinator that was taken
-	Goodbye       *Goodbye               `protobuf:"bytes,5,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
-	Part          *Part                  `protobuf:"bytes,6,opt,name=part,proto3" json:"part,omitempty"` // in place of an envelope that heartbeats would have to wait for
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Hello     *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
+	Heartbeat *Heartbeat             `protobuf:"bytes,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
+	Envelope  *Envelope              `protobuf:"bytes,3,opt,name=envelope,proto3" json:"envelope,omitempty"`
+	Received  uint64                 `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"` // number of the last envelope from the coordinator that was taken
+	Goodbye   *Goodbye               `protobuf:"bytes,5,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
+	// A piece of an envelope's bytes, in place of an envelope that heartbeats would have to wait for. Those of one envelope follow each other on one
+	// stream, with nothing but heartbeats and acknowledgements between them.
+	Part          []byte `protobuf:"bytes,6,opt,name=part,proto3" json:"part,omitempty"`
+	Last          bool   `protobuf:"varint,7,opt,name=last,proto3" json:"last,omitempty"` // the part is the last one of its envelope
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -101,61 +104,14 @@ func (x *FromWorker) GetGoodbye() *Goodbye {
 	return nil
 }
 
-func (x *FromWorker) GetPart() *Part {
+func (x *FromWorker) GetPart() []byte {
 	if x != nil {
 		return x.Part
 	}
 	return nil
 }
 
-// Part is a piece of an envelope's bytes. Those of one envelope follow each other on one stream, with nothing but heartbeats and
-// acknowledgements between them.
-type Part struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Content       []byte                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
-	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Part) Reset() {
-	*x = Part{}
-	mi := &file_control_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Part) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Part) ProtoMessage() {}
-
-func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Part.ProtoReflect.Descriptor instead.
-func (*Part) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *Part) GetContent() []byte {
-	if x != nil {
-		return x.Content
-	}
-	return nil
-}
-
-func (x *Part) GetLast() bool {
+func (x *FromWorker) GetLast() bool {
 	if x != nil {
 		return x.Last
 	}
@@ -176,7 +132,7 @@ type FromCoordinator struct {
 
 func (x *FromCoordinator) Reset() {
 	*x = FromCoordinator{}
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -188,7 +144,7 @@ func (x *FromCoordinator) String() string {
 func (*FromCoordinator) ProtoMessage() {}
 
 func (x *FromCoordinator) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -201,7 +157,7 @@ func (x *FromCoordinator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromCoordinator.ProtoReflect.Descriptor instead.
 func (*FromCoordinator) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
+	return file_control_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *FromCoordinator) GetWelcome() *Welcome {
@@ -256,7 +212,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -268,7 +224,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -281,7 +237,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{3}
+	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Hello) GetProtocol() uint32 {
@@ -354,7 +310,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -366,7 +322,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -379,7 +335,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Welcome) GetProtocol() uint32 {
@@ -431,7 +387,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +399,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +412,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Heartbeat) GetSentNs() int64 {
@@ -506,7 +462,7 @@ type Echo struct {
 
 func (x *Echo) Reset() {
 	*x = Echo{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +474,7 @@ func (x *Echo) String() string {
 func (*Echo) ProtoMessage() {}
 
 func (x *Echo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +487,7 @@ func (x *Echo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Echo.ProtoReflect.Descriptor instead.
 func (*Echo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Echo) GetSentNs() int64 {
@@ -566,7 +522,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +534,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +547,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -622,7 +578,7 @@ type Envelope struct {
 
 func (x *Envelope) Reset() {
 	*x = Envelope{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +590,7 @@ func (x *Envelope) String() string {
 func (*Envelope) ProtoMessage() {}
 
 func (x *Envelope) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +603,7 @@ func (x *Envelope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Envelope.ProtoReflect.Descriptor instead.
 func (*Envelope) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Envelope) GetNumber() uint64 {
@@ -690,18 +646,16 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\n" +
-	"loadgen.v1\"\x8d\x02\n" +
+	"loadgen.v1\"\x8f\x02\n" +
 	"\n" +
 	"FromWorker\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x11.loadgen.v1.HelloR\x05hello\x123\n" +
 	"\theartbeat\x18\x02 \x01(\v2\x15.loadgen.v1.HeartbeatR\theartbeat\x120\n" +
 	"\benvelope\x18\x03 \x01(\v2\x14.loadgen.v1.EnvelopeR\benvelope\x12\x1a\n" +
 	"\breceived\x18\x04 \x01(\x04R\breceived\x12-\n" +
-	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeR\agoodbye\x12$\n" +
-	"\x04part\x18\x06 \x01(\v2\x10.loadgen.v1.PartR\x04part\"4\n" +
-	"\x04Part\x12\x18\n" +
-	"\acontent\x18\x01 \x01(\fR\acontent\x12\x12\n" +
-	"\x04last\x18\x02 \x01(\bR\x04last\"\xdf\x01\n" +
+	"\agoodbye\x18\x05 \x01(\v2\x13.loadgen.v1.GoodbyeR\agoodbye\x12\x12\n" +
+	"\x04part\x18\x06 \x01(\fR\x04part\x12\x12\n" +
+	"\x04last\x18\a \x01(\bR\x04last\"\xdf\x01\n" +
 	"\x0fFromCoordinator\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x13.loadgen.v1.WelcomeR\awelcome\x12$\n" +
 	"\x04echo\x18\x02 \x01(\v2\x10.loadgen.v1.EchoR\x04echo\x120\n" +
@@ -761,37 +715,35 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_control_proto_goTypes = []any{
 	(*FromWorker)(nil),      // 0: loadgen.v1.FromWorker
-	(*Part)(nil),            // 1: loadgen.v1.Part
-	(*FromCoordinator)(nil), // 2: loadgen.v1.FromCoordinator
-	(*Hello)(nil),           // 3: loadgen.v1.Hello
-	(*Welcome)(nil),         // 4: loadgen.v1.Welcome
-	(*Heartbeat)(nil),       // 5: loadgen.v1.Heartbeat
-	(*Echo)(nil),            // 6: loadgen.v1.Echo
-	(*Goodbye)(nil),         // 7: loadgen.v1.Goodbye
-	(*Envelope)(nil),        // 8: loadgen.v1.Envelope
-	nil,                     // 9: loadgen.v1.Hello.DriversEntry
+	(*FromCoordinator)(nil), // 1: loadgen.v1.FromCoordinator
+	(*Hello)(nil),           // 2: loadgen.v1.Hello
+	(*Welcome)(nil),         // 3: loadgen.v1.Welcome
+	(*Heartbeat)(nil),       // 4: loadgen.v1.Heartbeat
+	(*Echo)(nil),            // 5: loadgen.v1.Echo
+	(*Goodbye)(nil),         // 6: loadgen.v1.Goodbye
+	(*Envelope)(nil),        // 7: loadgen.v1.Envelope
+	nil,                     // 8: loadgen.v1.Hello.DriversEntry
 }
 var file_control_proto_depIdxs = []int32{
-	3,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
-	5,  // 1: loadgen.v1.FromWorker.heartbeat:type_name -> loadgen.v1.Heartbeat
-	8,  // 2: loadgen.v1.FromWorker.envelope:type_name -> loadgen.v1.Envelope
-	7,  // 3: loadgen.v1.FromWorker.goodbye:type_name -> loadgen.v1.Goodbye
-	1,  // 4: loadgen.v1.FromWorker.part:type_name -> loadgen.v1.Part
-	4,  // 5: loadgen.v1.FromCoordinator.welcome:type_name -> loadgen.v1.Welcome
-	6,  // 6: loadgen.v1.FromCoordinator.echo:type_name -> loadgen.v1.Echo
-	8,  // 7: loadgen.v1.FromCoordinator.envelope:type_name -> loadgen.v1.Envelope
-	7,  // 8: loadgen.v1.FromCoordinator.goodbye:type_name -> loadgen.v1.Goodbye
-	9,  // 9: loadgen.v1.Hello.drivers:type_name -> loadgen.v1.Hello.DriversEntry
-	0,  // 10: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
-	2,  // 11: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 0: loadgen.v1.FromWorker.hello:type_name -> loadgen.v1.Hello
+	4,  // 1: loadgen.v1.FromWorker.heartbeat:type_name -> loadgen.v1.Heartbeat
+	7,  // 2: loadgen.v1.FromWorker.envelope:type_name -> loadgen.v1.Envelope
+	6,  // 3: loadgen.v1.FromWorker.goodbye:type_name -> loadgen.v1.Goodbye
+	3,  // 4: loadgen.v1.FromCoordinator.welcome:type_name -> loadgen.v1.Welcome
+	5,  // 5: loadgen.v1.FromCoordinator.echo:type_name -> loadgen.v1.Echo
+	7,  // 6: loadgen.v1.FromCoordinator.envelope:type_name -> loadgen.v1.Envelope
+	6,  // 7: loadgen.v1.FromCoordinator.goodbye:type_name -> loadgen.v1.Goodbye
+	8,  // 8: loadgen.v1.Hello.drivers:type_name -> loadgen.v1.Hello.DriversEntry
+	0,  // 9: loadgen.v1.Control.Join:input_type -> loadgen.v1.FromWorker
+	1,  // 10: loadgen.v1.Control.Join:output_type -> loadgen.v1.FromCoordinator
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -805,7 +757,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
