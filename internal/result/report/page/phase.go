@@ -25,7 +25,7 @@ type phaseView struct {
 	Ops         []opView
 	Levels      []levelView
 	MoreLevels  []levelView // other tries of a search, by rate
-	Lead        []figure      // the chart with the answer, on the first screen: rate against latency, of a search or of stages
+	Lead        []figure    // the chart with the answer, on the first screen: rate against latency, of a search or of stages
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
