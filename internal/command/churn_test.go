@@ -73,6 +73,8 @@ func TestConnectionsAreRenewed(t *testing.T) {
 	t.Parallel()
 	redis, memcached := servertest.StartRedis(t).Addr, servertest.Memcached(t)
 	web, db := servertest.Nginx(t, 0, nil), newDatabase(t)
+	authority := servertest.NewAuthority(t)
+	secure := servertest.StartRedisTLS(t, authority, authority.Issue("127.0.0.1", time.Hour), "--tls-auth-clients", "no").Addr
 	for name, test := range map[string]struct {
 		vars    []string
 		opened  uint64
@@ -82,6 +84,7 @@ func TestConnectionsAreRenewed(t *testing.T) {
 		"redis":     {[]string{nodes(redis)}, 100, " 100 connect "},
 		"pipelines": {[]string{nodes(redis), "sessions=3", "pipeline=7"}, 300, " 300 connect "},
 		"blocking":  {[]string{nodes(redis), "executor=blocking", "pipeline=4"}, 100, " 100 connect "},
+		"tls":       {[]string{nodes(secure)}, 100, " 100 connect "},
 		"memcached": {[]string{nodes(memcached), "driver=memcached"}, 100, " 100 connect "},
 		"postgres":  {[]string{nodes(db.place), "driver=postgres", "iterations=100"}, 10, " 10 connect (and 2 of loadgen's own)"},
 		"web":       {[]string{nodes(web.Addr), "driver=web", "executor=blocking"}, 100, " 100 connect"},
@@ -93,7 +96,10 @@ func TestConnectionsAreRenewed(t *testing.T) {
 				args = append(args, "-var", v)
 			}
 			text := churnPlan
-			if name == "postgres" {
+			switch name {
+			case "tls":
+				text = strings.Replace(text, "executor  = var.executor", fmt.Sprintf("tls {\n    ca = %q\n  }", authority.CA), 1)
+			case "postgres":
 				text = strings.Replace(text, "executor  = var.executor", "user = \"loadgen\"\n  password = secret(\"PG\")\n  database = \"postgres\"", 1)
 			}
 			if status := map[string]string{"web": "[\"requests\", \"accepts\"]", "untold": "[\"requests\"]"}[name]; status != "" {
@@ -111,6 +117,14 @@ func TestConnectionsAreRenewed(t *testing.T) {
 			require.Equal(t, [7]uint64{test.opened, test.opened, test.opened}, [7]uint64{got.Attempted, got.Opened, got.Renewed, got.Refused, uint64(got.Making), uint64(got.Open), got.Lost})
 			require.Equal(t, test.opened, got.Connect.Count)
 			require.Equal(t, test.opened, got.TCP.Count)
+			require.Equal(t, name == "tls", got.TLS.Count == test.opened)
+			if got.Greeting.Count > 0 {
+				stages := *got.TCP.Mean + *got.Greeting.Mean
+				if got.TLS.Mean != nil {
+					stages += *got.TLS.Mean
+				}
+				require.InEpsilon(t, *got.Connect.Mean, stages, 0.001)
+			}
 			require.Zero(t, ph.Reconnects)
 			require.Equal(t, ph.Op["get"].Due, ph.Op["get"].OK+ph.Op["get"].Miss+ph.Op["get"].Error)
 			require.Regexp(t, `connections +[0-9]+ attempted = [0-9]+ opened; [0-9]+ opened = 0 open \+ [0-9]+ renewed`, l.stdout.String())
@@ -141,5 +155,6 @@ func TestRenewalsNeedFewPorts(t *testing.T) {
 		got := r.Phase["load"].Connections
 		require.Equal(t, [4]uint64{10_000, 10_000, 10_000}, [4]uint64{got.Attempted, got.Opened, got.Renewed, got.Lost})
 		require.EqualValues(t, 10_000, r.Phase["load"].Op["get"].Miss)
+		require.Contains(t, r.Phase["load"].Counted[0].Said, " 10,000 connect (and 2 of loadgen's own)")
 	}
 }
