@@ -49,13 +49,8 @@ func (b *block) entryFile(f *EntryFile, field string) {
 
 // readable reports whether it is clear where the entries are. Mistakes are reported later.
 func (r *resolver) readable(path string, f *EntryFile) bool {
-	for _, name := range []string{"file", "form", "field"} {
-		if r.Wrong[path+"."+name] {
-			return false
-		}
-	}
 	known := (f.Form == "lines" || f.Form == vegetaForm) && f.Field == "" || (f.Form == "csv" || f.Form == "json") && f.Field != ""
-	return known && f.Path != ""
+	return known && f.Path != "" && !r.Wrong[path+".file"] && !r.Wrong[path+".form"] && !r.Wrong[path+".field"]
 }
 
 // withoutFile reports arguments that say how to read a file when no file is given.

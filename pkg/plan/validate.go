@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -125,12 +126,9 @@ func (v *validator) holds(at part, name string, n, least, most int64) {
 
 // oneOf checks a word.
 func (v *validator) oneOf(at part, name, word string, words ...string) {
-	for _, w := range words {
-		if w == word {
-			return
-		}
+	if !slices.Contains(words, word) {
+		v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, dialect.Quote(word)), cmp.Or(Meant(name, word), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`))), at.path+"."+name)
 	}
-	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, dialect.Quote(word)), cmp.Or(Meant(name, word), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`))), at.path+"."+name)
 }
 
 // lengths checks that lists are of reasonable length: other checks take quadratic time.

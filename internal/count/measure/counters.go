@@ -55,10 +55,7 @@ func (r *Requests) merge(o *Requests) {
 
 // mergeRequests adds from to *to, and extends *to if from has more endpoints.
 func mergeRequests(to *[]Requests, from []Requests) {
-	if had := len(*to); len(from) > had {
-		*to = slices.Grow(*to, len(from)-had)[:len(from)]
-		clear((*to)[had:])
-	}
+	lengthen(to, len(from))
 	for i := range from {
 		(*to)[i].merge(&from[i])
 	}

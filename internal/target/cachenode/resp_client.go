@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // maxName bounds a client's name, in bytes.
@@ -67,12 +68,7 @@ const badName = "ERR Client names cannot contain spaces, newlines or special cha
 
 // validName accepts only visible ASCII, as Redis does.
 func validName(name string) bool {
-	for i := range len(name) {
-		if name[i] < '!' || name[i] > '~' {
-			return false
-		}
-	}
-	return len(name) <= maxName
+	return len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool { return r < '!' || r > '~' })
 }
 
 // client answers what client libraries send about themselves when they connect.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/url"
+	"strings"
 )
 
 const (
@@ -59,13 +60,8 @@ func draftName(session int) string { return fmt.Sprintf(",%d", session) }
 
 // ours reports whether this driver gives files in a shelf such a name.
 func ours(name string) bool {
-	if name != "" && name[0] == ',' {
-		for _, c := range []byte(name[1:]) {
-			if c < '0' || c > '9' {
-				return false
-			}
-		}
-		return len(name) > 1
+	if number, draft := strings.CutPrefix(name, ","); draft {
+		return number != "" && strings.Trim(number, "0123456789") == ""
 	}
 	_, ok := keyOf(name)
 	return ok

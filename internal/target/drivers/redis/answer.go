@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,14 +100,7 @@ func (a *ask) expects(e *Expect) error {
 }
 
 // isErrorWord reports whether a word of an expectation is the first one of error replies: these are in capitals.
-func isErrorWord(word string) bool {
-	for i, c := range []byte(word) {
-		if !(c >= 'A' && c <= 'Z' || i > 0 && (c >= '0' && c <= '9' || c == '_')) {
-			return false
-		}
-	}
-	return word != ""
-}
+var isErrorWord = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`).MatchString
 
 // expectError adds a word of the named list to the words that error replies may begin with.
 func (u *rules) expectError(list string, outcome driver.Outcome, word string) error {

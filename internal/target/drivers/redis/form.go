@@ -188,10 +188,9 @@ func unfit(name string, args []string) error {
 	if write, ok := refused[name]; ok {
 		return fmt.Errorf("command is %s, %s", name, write)
 	}
-	for _, arg := range args {
-		if word := strings.ToUpper(arg); (name == "XREAD" || name == "XREADGROUP") && word == "BLOCK" {
-			return fmt.Errorf("command is %s with BLOCK, %s", name, blocks)
-		}
+	waits := func(arg string) bool { return strings.EqualFold(arg, "BLOCK") }
+	if (name == "XREAD" || name == "XREADGROUP") && slices.ContainsFunc(args, waits) {
+		return fmt.Errorf("command is %s with BLOCK, %s", name, blocks)
 	}
 	return nil
 }
