@@ -87,10 +87,17 @@ func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, erro
 		is, err := trace.Read(r, form, timed)
 		facts := plan.TraceFacts{
 			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs[:], Ops: is.Ops, LeftOut: is.LeftOut, Commands: is.Commands,
+			Keys: is.Keys, Longest: is.Longest, Below: is.Below, Together: is.Together,
 		}
 		says := fmt.Sprintf("%d ops", is.Lines)
 		if timed {
 			says += fmt.Sprintf(" over %v", facts.Span)
+		}
+		if is.Keys > 0 {
+			says += fmt.Sprintf(", chains of %d keys in all, up to %d each", is.Keys, is.Longest)
+			if timed {
+				says += fmt.Sprintf(", up to %d at once", is.Together)
+			}
 		}
 		for i, name := range slices.Sorted(maps.Keys(is.LeftOut)) {
 			says += []string{"; left out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", is.LeftOut[name], dialect.Printable(name))

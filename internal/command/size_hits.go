@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/safefile"
@@ -120,7 +121,11 @@ func (h *hitFlags) replay() error {
 			if rec.Size > 0 && h.item == "" {
 				size = float64(len(rec.Key) + rec.Size + perKey)
 			}
-			if !h.curve.Use(rec.Verb, rec.Key, int64(size)) {
+			if h.form == trace.Mooncake {
+				for id := range slices.Chunk(rec.Key, 4) {
+					h.curve.Use(rec.Verb, id, int64(size))
+				}
+			} else if !h.curve.Use(rec.Verb, rec.Key, int64(size)) {
 				h.left++
 			}
 			h.span = float64(rec.At) / 1e9

@@ -28,7 +28,7 @@ type Closed struct {
 // closed reads a closed load.
 func (b *block) closed() *Closed {
 	c := &Closed{Clients: Clients{Sessions: 1, Pipeline: 1}}
-	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace", "reconnect"})
+	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace", "chain", "reconnect"})
 	b.clients(&c.Clients)
 	dialect.Integer(b.Block, "iterations", &c.Iterations)
 	b.Duration("duration", &c.Duration)

@@ -17,7 +17,7 @@ func (ph *Phase) Counted() []Weight { return ph.filling(ph.Ops) }
 
 // filling adds to a mix the puts that follow the misses of its gets.
 func (ph *Phase) filling(mix []Weight) []Weight {
-	if ph.OnMiss == "" || weightOf(mix, driver.Get) == 0 || weightOf(mix, driver.Put) > 0 {
+	if ph.OnMiss == "" || weightOf(mix, driver.Get) == 0 && ph.Chain() == nil || weightOf(mix, driver.Put) > 0 {
 		return mix
 	}
 	filled := append(slices.Clone(mix), Weight{Op: driver.Put.String()})
@@ -29,7 +29,7 @@ func (ph *Phase) filling(mix []Weight) []Weight {
 func (v *validator) onMiss(ph *Phase, at part) {
 	path := at.path + ".on_miss"
 	switch {
-	case ph.OnMiss == "":
+	case ph.OnMiss == "", ph.Chain() != nil: // its puts have no other word
 		return
 	case ph.OnMiss != PutOnMiss:
 		v.fault(fmt.Sprintf("%s: on_miss = %s", at.where, dialect.Quote(ph.OnMiss)), `Write on_miss = "put", or leave it out.`, path)

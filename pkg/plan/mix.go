@@ -32,6 +32,9 @@ func (b *block) mix(ph *Phase) {
 		b.r.Wrong[b.Path+".ops"] = true
 	case ph.Trace() != nil:
 		ph.Ops, ph.Trace().ops = ph.Trace().ops, nil
+		if ph.Chain() != nil {
+			ph.OnMiss = PutOnMiss
+		}
 		b.without("the trace says what ops there are", "Leave ops out.", "ops")
 	case !b.Has("ops") && slices.ContainsFunc(b.Body.Blocks, func(in *hclsyntax.Block) bool { return in.Type == "scenario" }):
 	case b.Require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
@@ -103,6 +106,9 @@ func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
 
 // known checks that the plan knows an op, and that the target does, through its driver or a definition of its own.
 func (v *validator) known(t *Target, at part, op, path string) {
+	if op == ChainOp && v.plan.chains() {
+		return
+	}
 	all := opNames(v.plan.Targets)
 	if !slices.Contains(all, op) {
 		v.fault(fmt.Sprintf("%s: unknown op %s", at.where, dialect.Quote(op)), dialect.Instead(op, all, "%s"), path)

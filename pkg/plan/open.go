@@ -63,13 +63,14 @@ var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "o
 
 // open reads an open load.
 func (b *block) open() *Open {
-	b.Expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace", "reconnect"})
+	b.Expect(slices.Concat([]string{"rate", "duration", "ramp", "warmup"}, scheduleWords), []string{"trace", "chain", "reconnect"})
 	o := &Open{Schedule: b.schedule(5 * time.Second)}
 	o.Reconnect = b.reconnect()
 	if in := b.inner("trace"); in != nil {
 		b.trace(o, in)
 		return o
 	}
+	b.withoutTrace()
 	b.level(&o.Rate, &o.Duration, &o.Ramp)
 	b.Duration("warmup", &o.WarmUp)
 	return o

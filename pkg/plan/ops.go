@@ -27,6 +27,9 @@ type Op struct {
 // Words returns the names of the verbs in the plan.
 func (p *Plan) Words() driver.Words {
 	own := map[string]bool{}
+	if p.chains() {
+		own[ChainOp] = false
+	}
 	for _, t := range p.Targets {
 		for _, o := range t.Ops {
 			own[o.Name] = own[o.Name] || o.Stores

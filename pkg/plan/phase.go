@@ -219,6 +219,7 @@ func (v *validator) phase(ph *Phase) {
 	v.samples(ph, at)
 	v.stop(ph, at)
 	v.reconnect(ph, at)
+	v.chain(ph, at)
 	v.events(ph, at)
 	v.local(ph, at)
 	v.bound(ph, at)

@@ -17,6 +17,7 @@ const (
 	sessionBytes    = 4 << 10  // state of a session and its streams
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
 	sceneBytes      = 256      // each further op of a scenario in flight
+	itemBytes       = 256      // a key of a chain in flight, and of the puts of its rest
 	valueCopies     = 3        // copies of a value: in a buffer that grows by doubling, and in the one it grew from
 	leastLent       = 8 << 10  // an event loop sends a value of this size without a copy
 	recordCopies    = 2        // further copies of a record: it is made once to learn its size, in a buffer that grows by doubling
@@ -92,7 +93,7 @@ func (p *Plan) predict(ph *Phase) Load {
 	}
 	l := Load{Name: ph.Name, Sessions: ph.Sessions()}
 	l.Ops, l.Duration = p.opsOf(ph, d)
-	if l.Ops != nil && (ph.Batch == 1 || each == 1) {
+	if l.Ops != nil && ph.Chain() == nil && (ph.Batch == 1 || each == 1) {
 		requests := scale(*l.Ops, p.RequestsPerOp(ph))
 		l.Requests = &requests
 	}
@@ -124,6 +125,9 @@ func (p *Plan) EndpointsOf(ph *Phase) map[string]int {
 // RequestsPerOp returns the mean number of requests per op of a phase's load if every request is answered. An op of several keys counts as one, though
 // it may ask several endpoints.
 func (p *Plan) RequestsPerOp(ph *Phase) float64 {
+	if c := ph.Chain(); c != nil && ph.Trace().Lines > 0 { // each key may be asked for and put
+		return 2 * float64(c.Keys) / float64(ph.Trace().Lines)
+	}
 	if len(ph.Targets()) == 1 || len(ph.Scenarios) == 0 {
 		return fanout(p.Target(ph.Target).Replication, ph.Ops)
 	}
@@ -220,6 +224,9 @@ func (p *Plan) opBytes(ph *Phase) int64 {
 		if p.copies(ph, values) {
 			most = max(most, multiply(copies*int64(max(1, ph.Batch)), int64(values.Size)))
 		}
+	}
+	if c := ph.Chain(); c != nil {
+		most = add(most, int64(c.Longest)*itemBytes)
 	}
 	return slotBytes + int64(ph.MostSteps()-1)*sceneBytes + most
 }

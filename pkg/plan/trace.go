@@ -28,7 +28,7 @@ const requestsForm = "requests"
 // Trace is a file of recorded ops, whose times an open load keeps. Each worker reads the file where the load runs.
 type Trace struct {
 	File    string       `json:"file"`             // as written in the plan
-	Form    string       `json:"form"`             // "cache", "csv", "json" or "requests"
+	Form    string       `json:"form"`             // "cache", "csv", "json", "requests" or "mooncake"
 	Speed   float64      `json:"speed"`            // open load: replay speed relative to the recording; closed load: 0
 	Loop    bool         `json:"loop,omitempty"`   // closed load: start again at the trace's end
 	Even    bool         `json:"even"`             // ops are due at even intervals, at the load's rate, instead of at the trace's times
@@ -37,6 +37,7 @@ type Trace struct {
 	Lines   int64        `json:"lines"`            // that are ops
 	Ops     []TraceCount `json:"ops"`              // lines by the trace's name for the op
 	LeftOut []TraceCount `json:"left_out"`         // the same for lines whose op has no equivalent here
+	Chain   *Chain       `json:"chain,omitempty"`  // how chains are carried out; nil if lines are ops of one key
 
 	ops []Weight // kept here until they become the phase's
 }
@@ -58,7 +59,7 @@ func counts(of map[string]int64) []TraceCount {
 
 // trace reads the trace of an open load, and with it the load's rate and duration.
 func (b *block) trace(o *Open, in *block) {
-	t := in.traceFile()
+	t := in.traceFile(b)
 	t.Speed = 1
 	if v, ok := in.As("speed", cty.Number, "Write a number such as 2.0, how many times as fast as it was."); ok {
 		t.Speed, _ = v.AsBigFloat().Float64()
@@ -85,18 +86,22 @@ func (b *block) trace(o *Open, in *block) {
 func (b *block) untimedTrace() *Trace {
 	in := b.inner("trace")
 	if in == nil {
+		b.withoutTrace()
 		return nil
 	}
-	t := in.traceFile()
+	t := in.traceFile(b)
 	in.Flag("loop", &t.Loop)
 	in.without("sessions replay as fast as they can", "Leave it out, or write open { trace { … } }.", "speed")
 	in.look(t, false)
 	return t
 }
 
-// traceFile reads a trace's file and form.
-func (b *block) traceFile() *Trace {
-	t := &Trace{Form: "cache", Ops: []TraceCount{}, LeftOut: []TraceCount{}, ops: []Weight{{driver.Get.String(), 1}}}
+// traceFile reads the file and form of a trace in a load.
+func (b *block) traceFile(load *block) *Trace {
+	t := &Trace{Form: "cache", Ops: []TraceCount{}, LeftOut: []TraceCount{}, Chain: load.chain(), ops: []Weight{{driver.Get.String(), 1}}}
+	if t.Chain != nil {
+		t.ops = []Weight{{ChainOp, 1}}
+	}
 	b.Expect([]string{"file", "form", "speed", "loop"}, nil)
 	b.Require("file", `Write file = "trace.csv".`)
 	b.Text("file", &t.File)
@@ -115,6 +120,10 @@ func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
 		return facts, false
 	}
 	t.SHA256, t.Length, t.Lines, t.Ops, t.LeftOut = facts.SHA256, facts.Length, facts.Lines, counts(facts.Ops), counts(facts.LeftOut)
+	if c := t.Chain; c != nil {
+		c.Keys, c.Longest, c.Below, c.Together = facts.Keys, facts.Longest, facts.Below, facts.Together
+		return facts, true
+	}
 	t.ops = nil
 	if t.Form == requestsForm {
 		if facts.Commands != nil {
@@ -148,7 +157,7 @@ var sha256Pattern = regexp.MustCompile("^[0-9a-f]{64}$")
 
 // trace checks the trace of a load.
 func (v *validator) trace(ph *Phase, t *Trace, at part) {
-	v.oneOf(at, "form", t.Form, "cache", "csv", "json", requestsForm)
+	v.oneOf(at, "form", t.Form, "cache", "csv", "json", requestsForm, mooncakeForm)
 	if t.File == "" || len(t.File) > dialect.MaxString {
 		v.fault(fmt.Sprintf("%s: file = %s", at.where, dialect.Quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
 	}
@@ -195,4 +204,7 @@ type TraceFacts struct {
 	Verbs        []int64 // lines by driver.Verb
 	Ops, LeftOut map[string]int64
 	Commands     map[string]int64 // what whole requests ask for; nil if that is unknown
+
+	Keys, Below, Together int64 // of chains, as in Chain
+	Longest               int
 }

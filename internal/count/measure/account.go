@@ -82,6 +82,8 @@ func (a *accounted) add(o *Op) {
 		sum(o.Split.Write.Print())
 		sum(o.Split.Sync.Print())
 	}
+	weight = wasted
+	sum(o.Keys.Wasted)
 	weight = firstKind
 	for i := range o.kinds() {
 		sum(o.Kinds[i].Service.Print())
@@ -103,6 +105,7 @@ func (a *accounted) add(o *Op) {
 
 // The first weights of fields that not every op has.
 const (
+	wasted     = 1<<10 - 3
 	firstSplit = 1<<10 - 2
 	firstKind  = 1 << 10
 	firstCheck = 1<<10 + 1<<9

@@ -264,7 +264,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"bin beyond", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1001" + "800801", "put: a bin above the last of 1024"},
 		{"bin after the last", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1002" + "ff0701" + "0001", "put: a bin above the last"},
 		{"bins coarser than need be", head + span + noErrs + noReqs + putOp + "00" + "00" + "01" + "1101" + "ff0301", "put: bins of 2^17 ns, where half"},
-		{"rare things", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "20", "put: a set 0x20 of 5 kinds"},
+		{"rare things", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "40", "put: a set 0x40 of 6 kinds"},
 		{"many stages", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "10" + "ea07", "put: 1002 stages, want at most 1001"},
 		{"last stage empty", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "10" + "0201" + emptyOp, "put: stages 2 to 2, the first or the last"},
 		{"no stage", head + span + noErrs + noReqs + putOp + "00" + "00" + "00" + "00" + "10" + "0000", "put: stages 1 to 0, the first or the last"},

@@ -589,9 +589,9 @@ func (f *form) op(o *Op, verb bool) {
 	f.last(kinds, "kinds", kinds == len(o.kinds()))
 	f.outcomes(&o.Bins)
 	f.outcomes(&o.Turns)
-	rare := f.set(5, 5, "kinds of what few ops have", func(i int) bool {
+	rare := f.set(6, 6, "kinds of what few ops have", func(i int) bool {
 		return i == 0 && !o.Keys.empty() || i == 1 && o.Growth.Ended() > 0 || i == 2 && !o.Split.empty() || i == 3 && len(o.checks()) > 0 ||
-			i == 4 && verb && len(o.stages()) > 0
+			i == 4 && verb && len(o.stages()) > 0 || i == 5 && o.Keys.Wasted > 0
 	})
 	if rare&1 != 0 {
 		f.ledger(&o.Keys.Ledger)
@@ -627,6 +627,11 @@ func (f *form) op(o *Op, verb bool) {
 		f.stages(o)
 	default:
 		f.Fail("stages of what is no verb")
+	}
+	if rare&32 != 0 {
+		if f.uint(&o.Keys.Wasted); o.Keys.Wasted == 0 {
+			f.Fail("wasted keys that are written, but none")
+		}
 	}
 }
 

@@ -159,7 +159,7 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 		return []event{
 			func(t *Totals) { t.AddKeysDue(v, int(n)); t.AddKeysInFlight(v, int64(n)) },
 			func(t *Totals) { t.AddKeysInFlight(v, -int64(n)); t.EndKeys(v, o, n, testOrigin+at/2, testOrigin+at) },
-			func(t *Totals) { t.AddKeysDue(v, 3); t.ShedKeys(v, 3) },
+			func(t *Totals) { t.AddKeysDue(v, 3); t.ShedKeys(v, 3); t.Waste(v, 2) },
 		}
 	case 7:
 		stall := 1 + anyTime.Draw(t, "stall")

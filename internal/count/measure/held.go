@@ -8,7 +8,7 @@ const mostHeld = 128 << 20
 
 // Sizes, in bytes. opBytes excludes the buckets of an Op's histograms, its acks, kinds, split, bins, growth, steps and checks.
 const (
-	opBytes       = 1432
+	opBytes       = 1440
 	binsBytes     = 8 + 8*NumBins
 	requestsBytes = 64
 )

@@ -114,8 +114,9 @@ type Split struct{ Write, Sync hist.Hist }
 // Keys is the ledger of the keys of multi-key ops, which balances as that of ops does, and when the keys ended.
 type Keys struct {
 	Ledger
-	Bins  [driver.NumOutcomes]*Bins // by when they ended
-	Turns [driver.NumOutcomes]*Bins // by when the turns of their ops' slots began
+	Wasted uint64                    // of chains: keys that were there behind the first that was not, and so count as misses
+	Bins   [driver.NumOutcomes]*Bins // by when they ended
+	Turns  [driver.NumOutcomes]*Bins // by when the turns of their ops' slots began
 }
 
 // AddKeysDue counts the keys of an op that became due.
@@ -131,6 +132,9 @@ func (t *Totals) EndKeys(v driver.Verb, o driver.Outcome, n uint64, due, end int
 	made(&k.Bins[o]).AddN(end-t.Origin, n)
 	made(&k.Turns[o]).AddN(due-t.Origin, n)
 }
+
+// Waste counts n keys of a chain that were there behind the first that was not.
+func (t *Totals) Waste(v driver.Verb, n int) { t.of(v).Keys.Wasted += uint64(n) }
 
 // AddKeysInFlight adds a change in the number of keys whose ops have started but not ended.
 func (t *Totals) AddKeysInFlight(v driver.Verb, change int64) { t.of(v).Keys.InFlight += change }

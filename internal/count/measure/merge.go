@@ -170,7 +170,7 @@ func (o *Op) idle() bool {
 			return false
 		}
 	}
-	return o.Keys.empty() && len(o.Growth.Used()) == 0 && o.Split.empty()
+	return o.Keys.empty() && o.Keys.Wasted == 0 && len(o.Growth.Used()) == 0 && o.Split.empty()
 }
 
 // empty says whether no key was counted. Bins hold nothing that the outcomes do not.
@@ -225,6 +225,7 @@ func (o *Op) merge(from *Op) {
 	}
 	mergeOps(&o.Steps, from.Steps)
 	o.Keys.merge(&from.Keys.Ledger)
+	o.Keys.Wasted += from.Keys.Wasted
 	if from.Growth.Ended() > 0 {
 		made(&o.Growth).merge(from.Growth)
 	}
@@ -272,7 +273,7 @@ func (o *Op) reset() {
 	if o.Growth != nil {
 		o.Growth.reset()
 	}
-	o.ledger, o.Keys.Ledger = Ledger{}, Ledger{}
+	o.ledger, o.Keys.Ledger, o.Keys.Wasted = Ledger{}, Ledger{}, 0
 	o.In, o.Out = 0, 0
 	clear(o.Causes[:])
 	clear(o.Checks)

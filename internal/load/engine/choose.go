@@ -26,6 +26,7 @@ func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 		return
 	}
 	la.programs.Program = g.retried(x, g.direct(la, kind, chance), chance)
+	la.programs.chain, _ = la.programs.Program.(*op.Chain)
 	if x.target.Replication != nil {
 		la.opTimeout = int64(x.target.Replication.Timeout)
 	}
@@ -62,8 +63,10 @@ func (g *group) direct(la *lane, kind worker.StepKind, chance uint64) op.Program
 	if data[0].Keys.PerSession() || len(data) > 1 { // an index does not name one key
 		keys = 0
 	}
-	n := x.target.Replication
+	n, chain := x.target.Replication, g.phase.Chain()
 	switch {
+	case kind.Timed() && chain != nil:
+		return op.NewChain(x.placement, chain.Ahead, keys, checked)
 	case n == nil && la.routes != nil:
 		return op.NewCluster(la.routes.slots, checked)
 	case n == nil:
@@ -127,7 +130,7 @@ func (g *group) width(kind worker.StepKind) int {
 		case r != nil:
 			most = max(most, r.N)
 		case kind.Timed():
-			most = max(most, min(g.phase.Batch, len(x.endpoints)))
+			most = max(most, g.phase.Ahead(), min(g.phase.Batch, len(x.endpoints)))
 		}
 	}
 	return most
@@ -174,7 +177,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	l.events = g.events(l, step.Kind)
 	width := g.width(step.Kind)
 	if step.Kind.Timed() && g.phase.OnMiss == plan.PutOnMiss {
-		l.fills = &fills{l: l, source: source, width: width}
+		l.fills = &fills{l: l, source: source, width: width, chain: l.programs.chain}
 		width += width
 	}
 	l.gate.begin(width)

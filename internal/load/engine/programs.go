@@ -11,6 +11,7 @@ import (
 type programs struct {
 	op.Program
 	through  *op.Through // the program, if ops read through a cache; else nil
+	chain    *op.Chain   // the program, if ops are chains; else nil
 	l        *loop
 	lane     *lane
 	w        *wire              // the lane's transport, if it is a wire
@@ -120,7 +121,11 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	l.rec.AddBytes(r.st.Verb, n, 0)
 	r.st.in += int64(n)
 	if r.verb == driver.Get {
-		ev.Astray = p.lane.examine(reply, driver.KeyHash(r.st.Key))
+		key := r.st.Key
+		if p.chain != nil {
+			key = p.chain.Item(&r.st.Op, r.tag).Key
+		}
+		ev.Astray = p.lane.examine(reply, driver.KeyHash(key))
 	}
 	if l.sampling != nil {
 		l.sampling.code = reply.Code
@@ -196,6 +201,17 @@ func (p *programs) endKeys(st *opState, n int, o driver.Outcome, now int64) {
 	}
 }
 
+// links counts the keys of a chain, or of the puts of its rest.
+func (p *programs) links(st *opState, step *op.Step, now int64) {
+	if step.Done {
+		p.endKeys(st, step.Good, driver.OK, now)
+		p.endKeys(st, st.keys, max(step.Outcome, driver.Miss), now)
+	}
+	if step.Wasted > 0 {
+		p.l.rec.Waste(st.Verb, step.Wasted)
+	}
+}
+
 func (p *programs) failed(c *wireConn, x *pending, kind op.EventKind, now int64) {
 	p.lost(request{st: x.st, endpoint: c.endpoint, verb: x.verb, tag: x.tag, keys: int(x.keys)}, kind, now)
 }
@@ -239,9 +255,12 @@ func (p *programs) deliver(ev op.Event, now int64) {
 		l.wrong(ending(ev.Redirect))
 		p.lane.routes.suspect()
 	}
+	if p.chain != nil {
+		p.links(st, &step, now)
+	}
 	if step.Done {
 		l.ended(st, step, ev.Kind, now)
-		missed = l.fills.take(st, step.Outcome)
+		missed = l.fills.take(st, &step)
 	}
 	if l.sampling != nil {
 		l.sampling.forget()

@@ -87,7 +87,7 @@ func (f *replayFeed) start(s *session, o *op.Op, due, now int64) {
 	f.busy = s
 	f.begun(f.l, s, due, now)
 	f.l.gate.pass()
-	f.l.startDrawn(s, o, due, now)
+	f.l.startDrawn(s, f.begins(o), due, now)
 	f.busy = before
 }
 
@@ -156,8 +156,10 @@ func (f *replayFeed) drop(x *traced) {
 }
 
 func (f *replayFeed) shedOp(o *op.Op) {
+	o = f.begins(o)
 	f.l.count(o)
 	f.l.rec.Shed(o.Verb, 1)
+	f.l.rec.ShedKeys(o.Verb, len(o.Batch))
 }
 
 func (f *replayFeed) done() bool { return f.over && f.held.n == 0 }

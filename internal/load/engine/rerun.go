@@ -79,7 +79,7 @@ func (f *rerunFeed) start(s *session, o *op.Op, due, now int64) {
 	f.free[s.index]--
 	f.idle--
 	f.l.gate.pass()
-	f.l.startDrawn(s, o, due, now)
+	f.l.startDrawn(s, f.begins(o), due, now)
 }
 
 func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {

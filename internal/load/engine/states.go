@@ -43,15 +43,20 @@ func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opStat
 	return st
 }
 
-// launch begins an op that the caller has drawn, in a slot of the session that the caller has taken. o gets the state's key buffer in exchange for
-// its own.
+// launch begins an op that the caller has drawn, in a slot of the session that the caller has taken. o gets the state's buffers in exchange for its
+// own.
 func (l *loop) launch(s *session, o *op.Op, sc *scene, due, now int64) {
 	st := l.take()
-	slot, key := st.Slot, st.Key
-	st.Op = *o
-	st.Slot, o.Key = slot, key
+	st.swap(o)
 	l.ready(st, s, sc, due, now)
 	l.states.launch(st, now)
+}
+
+// swap makes o the state's op, and gives it the state's buffers in exchange for its own.
+func (st *opState) swap(o *op.Op) {
+	slot, key, batch := st.Slot, st.Key, st.Batch
+	st.Op = *o
+	st.Slot, o.Key, o.Batch = slot, key, batch
 }
 
 // startDrawn begins an op that the caller has drawn, in a free slot of the session.

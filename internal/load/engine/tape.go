@@ -26,18 +26,23 @@ const (
 // tape reads a trace for one loop.
 //
 // For every loop, a goroutine reads the whole trace, a few thousand lines ahead, and takes the lines of the loop's sessions. The key alone decides
-// the session of a line, so the lines of a key stay in order; of whole requests, the client does.
+// the session of a line, so the lines of a key stay in order; of whole requests, the client does, and chains go to the sessions in turn.
 type tape struct {
 	t     *plan.Trace
 	timed bool
 	words driver.Words
 	value driver.Value
 	fills bool // keys that gets miss are put, in the trace's sizes
-	file  func(context.Context) (io.ReadSeekCloser, error)
-	from  int // the loop has the phase's sessions from ≤ i < from + here
-	here  int
-	all   int     // how many sessions the phase has
-	rate  float64 // the rate of evenly spaced ops; 0 if ops are due when the trace says
+
+	source *workload.Source
+	chain  *plan.Chain // how lines that are chains are carried out; else nil
+	verb   driver.Verb // of chains
+	whole  op.Op       // scratch: the chain that starts
+	file   func(context.Context) (io.ReadSeekCloser, error)
+	from   int // the loop has the phase's sessions from ≤ i < from + here
+	here   int
+	all    int     // how many sessions the phase has
+	rate   float64 // the rate of evenly spaced ops; 0 if ops are due when the trace says
 
 	limit int64   // the most lines of a session; 0 for all
 	taken []int64 // lines taken so far, by session; only the reader uses it
@@ -95,7 +100,11 @@ type traced struct {
 // newTape returns the tape of a loop's sessions, for a trace that all sessions replay.
 func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, words driver.Words, open func(context.Context) (io.ReadSeekCloser, error)) tape {
 	here := len(l.sessions)
-	return tape{t: t, words: words, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here), fills: l.fills != nil}
+	verb, _ := words.Verb(plan.ChainOp)
+	return tape{
+		t: t, words: words, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here), fills: l.fills != nil,
+		source: source, chain: t.Chain, verb: verb,
+	}
 }
 
 func (p *tape) open() {
@@ -141,6 +150,9 @@ func (p *tape) read(ctx context.Context) {
 	lines.Lacking(p.value.Size, p.value.TTL)
 	if p.fills {
 		lines.Filling()
+	}
+	if p.chain != nil && p.chain.Spread {
+		lines.Spread()
 	}
 	for c, more := p.blank(), true; c != nil && more; {
 		if c, more, err = p.lap(c, lines); c == nil {
@@ -203,7 +215,11 @@ func (p *tape) closing() bool {
 // add takes a line if it is for one of the loop's sessions and that session may have more.
 func (p *tape) add(c *chunk, rec *trace.Record) bool {
 	of := uint64(rec.Client)
-	if p.t.Form != trace.Requests {
+	switch p.t.Form {
+	case trace.Requests:
+	case trace.Mooncake:
+		of, rec.Verb = p.n, p.verb
+	default:
 		h := fnv.New64a()
 		_, _ = h.Write(rec.Key) // a hash never fails
 		of = h.Sum64()
@@ -317,6 +333,22 @@ func (p *tape) fill(o *op.Op, x *traced) {
 			o.Value.Size = max(o.Value.Size, driver.ShortHeader)
 		}
 	}
+}
+
+// begins returns the op that is to start: o or, if o is a chain of which only the numbers of its keys were held, the chain with its keys.
+func (p *tape) begins(o *op.Op) *op.Op {
+	if p.chain == nil {
+		return o
+	}
+	key, batch := p.whole.Key, atLeast(p.whole.Batch, len(o.Key)/4)
+	for i := range batch {
+		item := &batch[i]
+		item.Index = uint64(trace.ID(o.Key, i))
+		item.Key, item.Value = p.source.AppendKey(item.Key[:0], item.Index), driver.Value{}
+	}
+	p.whole = *o
+	p.whole.Index, p.whole.Key, p.whole.Batch = batch[0].Index, append(key[:0], batch[0].Key...), batch
+	return &p.whole
 }
 
 // waiters holds ops that wait for their sessions, in order for each session.

@@ -19,7 +19,7 @@ import (
 // newTransport makes the transport of a lane's requests, by the kind of the driver.
 func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
 	l, x := la.l, la.side
-	limit := backlog + g.phase.Pipeline()
+	limit := backlog + g.phase.Pipeline()*max(1, 2*g.phase.Ahead()) // beside the puts of a chain, gets behind its gap
 	switch d := x.driver.(type) {
 	case driver.Inside:
 		return e.newInside(la), nil

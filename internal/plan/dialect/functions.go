@@ -53,6 +53,7 @@ func Functions() map[string]function.Function {
 		"floor":    stdlib.FloorFunc,
 		"format":   formatFunc(),
 		"join":     joinFunc(),
+		"kv_bytes": kvBytesFunc(),
 		"length":   stdlib.LengthFunc,
 		"lower":    stdlib.LowerFunc,
 		"max":      stdlib.MaxFunc,

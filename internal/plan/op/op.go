@@ -46,6 +46,18 @@
 //	WaitOver                  | the other program starts the op anew
 //	another between tries     | there is no other one: done with the outcome of the last, and settled
 //
+// # Chain
+//
+// A chain asks for its keys in order, at most so many at a time, until one is not there; the put that follows stores the others in the same way. With
+// one endpoint, requests end in order; the table is for any.
+//
+//	event, of key i        | effect
+//	-----------------------+------------------------------------------
+//	Replied ok             | more keys are asked for; i is wasted if a key before it was not there
+//	any other, the least i | no more keys are asked for; the outcome is that of i
+//	all before the least i | done, by a chain with ok if any key was there, else with miss; by a put with i's outcome
+//	have ended             |
+//
 // # Several keys
 //
 // An op of several keys sends one request to each endpoint that holds some of them. It is done with the last of its requests, or with the first that
@@ -139,6 +151,8 @@ type Step struct {
 	Wait    int64          // if above 0, no request is outstanding, and the op goes on with WaitOver after that many nanoseconds
 	Kind    uint8          // with Done: the op's kind, 1 to 8, if the program sorts ops into kinds, each with its own latencies; else 0
 	Ack     uint8          // k if this was the op's k-th good answer, under N, W and R; else 0
+	Good    int            // with Done, of a chain: how many of its keys were there, from the first on, or were put
+	Wasted  int            // of a chain: how many keys more were there behind the first that was not
 	Foreign bool           // the answer held a value that loadgen did not write, where a checked one was expected
 	Writer  uint64         // with Done, for a get of checked values that is OK: the writer of the newest value read, and
 	Version uint64         // its version; both are 0 if that value is foreign

@@ -48,7 +48,7 @@ const (
 	KindSource                  // the value came from the source, and is not in the cache
 )
 
-var kindNames = [...]string{"", "hit", "filled", "waited", "source"}
+var kindNames = [...]string{"", "hit", "filled", "waited", "source", "whole", "part", "none"}
 
 // KindName returns the name of a kind in results.
 func KindName(kind uint8) string { return kindNames[kind] }

@@ -8,7 +8,7 @@
 //	csv     named by the first line: time, op and key, optionally size and ttl; others are ignored
 //	json    an object with fields of these names, text or numbers
 //
-// The form requests holds whole requests, see [Requests].
+// The form requests holds whole requests, see [Requests], and mooncake chains of keys, see [Mooncake].
 //
 // Times and TTLs are seconds, with or without a fraction. Times never decrease. A TTL of 0 means none. If times do not matter, they are
 // ignored, and csv and json may lack them.
@@ -68,6 +68,9 @@ type Reader struct {
 	size   int    // for a put whose line has none
 	ttl    uint32 // for a put whose line has none
 	fills  bool   // the sizes of gets matter
+	ids    []byte // in the form Mooncake: those of the line read last
+	chains bool   // the form is Mooncake
+	spread spread
 }
 
 // The fields of a line. The first ones are required, see NewReader.
@@ -89,16 +92,25 @@ func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 	case "cache":
 		columns = []int{timeField: 0, keyField: 1, sizeField: 3, opField: 5, ttlField: 6}
 	case "csv":
-	case "json":
+	case "json", Mooncake:
 		kind = rowfile.JSON
 	default:
-		return nil, fmt.Errorf("a trace of form %q: there are cache, csv, json and requests", form)
+		return nil, fmt.Errorf("a trace of form %q: there are cache, csv, json, requests and mooncake", form)
 	}
 	needed := timeField
 	if timed {
 		needed++
 	}
-	return &Reader{timed: timed, lines: rowfile.NewReader(r, kind, []string{"op", "key", "time", "size", "ttl"}, needed, columns)}, nil
+	names := []string{"op", "key", "time", "size", "ttl"}
+	if form == Mooncake {
+		names = chainFields
+	}
+	t := &Reader{timed: timed, chains: form == Mooncake, lines: rowfile.NewReader(r, kind, names, needed, columns)}
+	if t.chains {
+		t.lines.TakeAny()
+		t.lines.Widen(mostLine)
+	}
+	return t, nil
 }
 
 // Lacking sets the size and TTL of puts whose lines have none. The defaults are 0.
@@ -125,7 +137,7 @@ func (t *Reader) Named(words driver.Words) error {
 
 // Reset starts again at the beginning of the same trace.
 func (t *Reader) Reset(r io.Reader) error {
-	t.began = false
+	t.began, t.spread = false, spread{on: t.spread.on}
 	if t.packed != nil {
 		return t.packed.reset(r)
 	}
@@ -136,6 +148,13 @@ func (t *Reader) Reset(r io.Reader) error {
 // Next reads the next line that is an op; ok is false for one that is left out. It returns io.EOF at the end, and a *rowfile.Error for a line that
 // cannot be read.
 func (t *Reader) Next(rec *Record) (ok bool, err error) {
+	if t.spread.on {
+		return true, t.spreads(rec)
+	}
+	return t.read(rec)
+}
+
+func (t *Reader) read(rec *Record) (ok bool, err error) {
 	if p := t.packed; p != nil {
 		if err := p.next(rec); err != nil {
 			return false, err
@@ -158,6 +177,9 @@ func (t *Reader) Next(rec *Record) (ok bool, err error) {
 		if at, err = t.seconds(timeField); err != nil {
 			return false, err
 		}
+		if t.chains {
+			at /= 1000
+		}
 	}
 	if !t.began {
 		t.began, t.first, t.last = true, at, at
@@ -169,6 +191,11 @@ func (t *Reader) Next(rec *Record) (ok bool, err error) {
 		return false, t.lines.Fault(timeField, "more than a year after the first line")
 	}
 	t.last = at
+	if t.chains {
+		*rec = Record{Line: t.lines.Line(), At: at - t.first}
+		t.op = append(t.op[:0], "chain"...)
+		return true, t.chain(rec)
+	}
 	t.op, _ = t.lines.Get(opField)
 	verb, known := verbOf(t.op)
 	if !known {
@@ -278,6 +305,7 @@ type Facts struct {
 	LeftOut map[string]int64 // the same for other lines
 	// Commands counts what the requests of the form Requests ask for, as its header says; nil if it does not.
 	Commands map[string]int64
+	Chains            // of the form Mooncake
 	Unused   []string // fields that mean nothing here
 }
 
@@ -304,7 +332,10 @@ func Read(r io.Reader, form string, timed bool) (Facts, error) {
 			into = f.LeftOut
 		} else {
 			f.Lines++
-			if t.packed == nil {
+			switch {
+			case t.chains:
+				f.Chains.add(&rec)
+			case t.packed == nil:
 				f.Verbs[rec.Verb]++
 			}
 			f.Size = max(f.Size, rec.Size)

@@ -90,11 +90,51 @@ func TestMistakesInTraces(t *testing.T) {
 		{"csv", "op,key,time,TIME\n", `1:1: column "time" is there twice`},
 		{"csv", "op,b,key\n", `1:1: no column "time": the first line names the columns, and there has to be op, key, time`},
 		{"csv", "", "1:1: no line"},
-		{"parquet", "", "there are cache, csv, json and requests"},
+		{"mooncake", chainLine("7", "513", "[0, 462]") + chainLine("6", "1", "[0]"), "2:15: timestamp: the time goes back"},
+		{"mooncake", chainLine("7", "513", "[0]"), "1:50: hash_ids: 1 ids, and 513 tokens in blocks of 512 take 2"},
+		{"mooncake", chainLine("7", "1.5", "[0]"), "1:50: hash_ids: 1 ids, and 1 tokens"},
+		{"mooncake", chainLine("7", "513", "[0, 4294967296]"), "1:50: hash_ids: the id after 1 others is no whole number below 4294967296"},
+		{"mooncake", chainLine("7", "513", "[0, -1]"), "1:50: hash_ids: the id after 1 others"},
+		{"mooncake", chainLine("7", "513", `["a"]`), "1:50: hash_ids: the id after 0 others"},
+		{"mooncake", chainLine("7", "513", "7"), "1:50: hash_ids: want a list of numbers, such as [0, 462]"},
+		{"mooncake", chainLine("7", "0", "[]"), "1:50: hash_ids: a chain of no ids"},
+		{"mooncake", chainLine("7", "8388609", "["+strings.Repeat("1, ", 16384)+"1]"), "hash_ids: 16385 ids, and a chain has at most 16384"},
+		{"mooncake", `{"timestamp": 7, "input_length": 1}`, `1:1: no field "hash_ids"`},
+		{"parquet", "", "there are cache, csv, json, requests and mooncake"},
 	} {
 		_, err := Read(strings.NewReader(c.text), c.form, true)
 		require.ErrorContains(t, err, c.want, "%.40q", c.text)
 	}
+}
+
+func chainLine(at, tokens, ids string) string {
+	return fmt.Sprintf(`{"timestamp": %s, "input_length": %s, "hash_ids": %s, "output_length": 1}`+"\n", at, tokens, ids)
+}
+
+// Chains of the same time are due at even distances up to the next time, and those of the last time at those before.
+func TestChainsAreSpread(t *testing.T) {
+	text := ""
+	for _, at := range []string{"3000", "3000", "3000", "3300", "3500", "3500"} {
+		text += chainLine(at, "513", "[1, 70000]")
+	}
+	r, err := NewReader(strings.NewReader(text), Mooncake, true)
+	require.NoError(t, err)
+	r.Spread()
+	for range 2 {
+		var got []int64
+		var rec Record
+		for _, err = r.Next(&rec); err == nil; _, err = r.Next(&rec) {
+			require.Equal(t, []uint32{1, 70000}, []uint32{ID(rec.Key, 0), ID(rec.Key, 1)})
+			got = append(got, rec.At/1e6)
+		}
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, []int64{0, 100, 200, 300, 500, 600}, got)
+		require.NoError(t, r.Reset(strings.NewReader(text)))
+	}
+	is, err := Read(strings.NewReader(text), Mooncake, true)
+	require.NoError(t, err)
+	is.Chains.at, is.Chains.same = 0, 0
+	require.Equal(t, Chains{Keys: 12, Longest: 2, Below: 70001, Together: 3}, is.Chains)
 }
 
 // If times do not matter, they may be missing, decrease, or not be numbers. A trace may be read again from its beginning.

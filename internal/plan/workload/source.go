@@ -188,6 +188,11 @@ func (s *Source) Falls(stream uint32, n uint64, probability float64) bool {
 	return float64(r.Uint64()>>11)/(1<<53) < probability
 }
 
+// AppendKey appends the key with an index, of a phase whose sessions share their keys.
+func (s *Source) AppendKey(dst []byte, index uint64) []byte {
+	return s.keys.appendKey(dst, s.keys.pool(0), index)
+}
+
 // Refill makes a get that has missed a put of the same key. Its value is the same each time that the key is missed.
 func (s *Source) Refill(o *op.Op) { s.refill(o, s.keys.pool(int(o.Stream)%s.sessions)) }
 

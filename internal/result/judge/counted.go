@@ -32,7 +32,7 @@ func Looks(p *plan.Plan, endpoints func(t *plan.Target) []string) (all []Look) {
 		if c == nil || c.Verbs == nil || c.Own == "" && t.Ops != nil {
 			continue
 		}
-		names := slices.Concat([]string{c.All, c.Misses, c.Copies}, c.Steady, c.Resets)
+		names := slices.Concat([]string{c.All, c.Misses, c.Copies}, c.Steady, c.Resets, c.Ages)
 		for _, command := range slices.Concat(slices.Collect(maps.Values(c.Verbs)), slices.Collect(maps.Values(c.Batches))) {
 			names = append(names, command.Counters...)
 		}
@@ -79,9 +79,10 @@ type recount struct {
 	reads    uint64
 	readers  []string // the commands that read, and the paths of their figures
 	touches  []string
-	silent   bool   // nobody counted connections
-	dialed   uint64 // connections with which the servers were asked, after the first
-	together uint64 // commands of all clients that are none of loadgen's ops
+	silent   bool    // nobody counted connections
+	dialed   uint64  // connections with which the servers were asked, after the first
+	together uint64  // commands of all clients that are none of loadgen's ops
+	items    float64 // how many keys they held at the end
 }
 
 // recount compares what a phase's servers counted with load, what loadgen did in all steps together.
@@ -142,8 +143,24 @@ func (p *phase) recountOf(t *plan.Target, at *run.Target, load *measure.Totals) 
 	}
 	if r.why == "" {
 		p.enter(r, c, t, risen, load)
+		p.aged(r, c, risen)
 	}
 	return r
+}
+
+// coarse is the age in seconds below which an LRU whose clock counts seconds is far from one: it evicts nearly at random.
+const coarse = 10
+
+// aged notes that a server has evicted keys that were too young for its clock.
+func (p *phase) aged(r *recount, c *servers.Counts, risen map[string]uint64) {
+	if c.Ages == nil || risen[c.Ages[0]] == 0 {
+		return
+	}
+	evicted := risen[c.Ages[0]]
+	if age := r.items * p.Seconds / float64(evicted); age < coarse {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s evicted %s, on average %s after they came: its LRU clock counts seconds, so that below %d s it evicts nearly at random, and hits are fewer than an LRU's",
+			r.driver, quantity.Count(evicted, "key"), quantity.Duration(age), coarse))
+	}
 }
 
 // oneServer lists endpoints of all targets that lead to one server.
@@ -215,6 +232,9 @@ func (r *recount) look(c *servers.Counts, seen *Observation, risen map[string]ui
 		risen[name] += uint64(max(now-before, 0))
 	}
 	r.dialed += seen.last.Dialed - min(seen.last.Dialed, seen.first.Dialed)
+	if c.Ages != nil {
+		r.items += seen.last.Value[c.Ages[1]]
+	}
 	return ""
 }
 
@@ -255,6 +275,10 @@ func (p *phase) enter(r *recount, c *servers.Counts, t *plan.Target, risen map[s
 		r.calls[i].Sent += q.Sent
 		r.calls[i].Answered += q.Answered
 		v, _ := p.words.Verb(q.Verb)
+		if chain, _ := p.words.Verb(plan.ChainOp); v == driver.Get && p.counts.phase.Chain() != nil && load.Ops[chain] != nil {
+			r.chain(&q, &load.Ops[chain].Keys, command.Name)
+			continue
+		}
 		o := load.Ops[v]
 		if o == nil || read[q.Verb] || len(p.Others) > 0 || t.Replication != nil || v != driver.Get && (own[q.Verb] == "" || !t.Op(q.Verb).Reads) {
 			continue
@@ -279,6 +303,15 @@ func (p *phase) enter(r *recount, c *servers.Counts, t *plan.Target, risen map[s
 	for _, command := range r.calls {
 		r.together = max(r.together, command.Counted-min(command.Counted, command.Sent))
 	}
+}
+
+// chain enters the gets of chains: those that found their keys are counted by keys.
+func (r *recount) chain(q *run.Requests, keys *measure.Keys, command string) {
+	if r.readers == nil {
+		r.readers, r.touches = []string{command}, []string{"op." + plan.ChainOp}
+		r.misses = -(keys.Outcomes[driver.OK] + keys.Wasted)
+	}
+	r.misses, r.reads = r.misses+q.Answered, r.reads+q.Answered
 }
 
 // said says what the recount shows, in words.

@@ -58,6 +58,9 @@ func newFigures(c *counts, rates rates) *phase {
 	if c := ph.Closed; c != nil && len(c.Stages) > 0 {
 		r.Notes = append(r.Notes, "sessions came and went, "+quantity.Count(len(c.Stages), "stage")+": rates are of the time in which all were there")
 	}
+	if c := ph.Chain(); c != nil && ph.Open != nil && !ph.Trace().Even && !c.Spread && c.Together > 1 {
+		r.Notes = append(r.Notes, fmt.Sprintf("up to %d chains of the trace have the same time, and were due at once: spread = true makes them due one after another", c.Together))
+	}
 	r.Kind, r.Model, r.Load = shape(ph, m.Shape)
 	if r.Target.Replication == nil {
 		r.null("target.replication", reason.NotApplicable, "each key lives on one endpoint")
@@ -236,7 +239,7 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 		r.BytesOut = &t.Out
 	}
 	b.volume(at, r, t)
-	b.keys(at+".keys", r, t)
+	b.keys(at+".keys", verb, r, t)
 	b.hitRatio(at, verb, r)
 	for k := 1; k <= len(settled.Acks); k++ {
 		good := quantity.Count(uint64(k), "good answer")
@@ -258,7 +261,7 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 	}
 	for i := range settled.Kinds {
 		name, k := op.KindName(uint8(i+1)), &settled.Kinds[i]
-		path, none := at+".kind."+name, "no "+verb.String()+" ended so"
+		path, none := at+".kind."+name, "no "+b.words.Name(verb)+" ended so"
 		r.AddKind(name, b.latency(path+".response", &k.Response, none), b.latency(path+".service", &k.Service, none))
 	}
 	return r
@@ -320,12 +323,14 @@ func (b *builder) volume(at string, r *run.Op, t *measure.Op) {
 }
 
 // keys copies the ledger of keys, or that of the ops if each has one key.
-func (b *builder) keys(at string, r *run.Op, t *measure.Op) {
+func (b *builder) keys(at string, verb driver.Verb, r *run.Op, t *measure.Op) {
 	l, bins, turns := t.Ledger(), &t.Bins, &t.Turns
 	if t.Keys.Due > 0 {
 		l, bins, turns = t.Keys.Ledger, &t.Keys.Bins, &t.Keys.Turns
 	}
-	r.Keys.Ledger = newLedger(l)
+	if r.Keys.Ledger = newLedger(l); b.words.Name(verb) == plan.ChainOp {
+		r.Keys.Wasted = &t.Keys.Wasted
+	}
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.Keys.RateWall = number(float64(r.Keys.OK) / seconds(wall))
 	} else {
@@ -346,7 +351,7 @@ func (b *builder) perSecond(bins, turns *[driver.NumOutcomes]*measure.Bins) (ok,
 
 func (b *builder) hitRatio(at string, verb driver.Verb, r *run.Op) {
 	switch answered := r.Keys.OK + r.Keys.Miss; {
-	case verb != driver.Get && verb != driver.Read:
+	case verb != driver.Get && verb != driver.Read && b.counts.phase.Chain() == nil || verb == driver.Put:
 		b.null(at+".hit_ratio", reason.NotApplicable, "only a get or a read hits or misses")
 	case answered == 0:
 		b.null(at+".hit_ratio", reason.NoOps, "no "+b.phase.words.Name(verb)+" was answered")

@@ -46,7 +46,9 @@ func rowAt(rows []row, i int) row {
 func (p *phase) asked(ph *plan.Phase) map[string][]driver.Verb {
 	all := map[string][]driver.Verb{}
 	for _, name := range ph.Targets() {
-		all[name] = p.verbsOf(ph.OpsOn(name))
+		if all[name] = p.verbsOf(ph.OpsOn(name)); ph.Chain() != nil { // which is carried out by these
+			all[name] = []driver.Verb{driver.Get, driver.Put}
+		}
 	}
 	return all
 }

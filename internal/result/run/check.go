@@ -534,11 +534,14 @@ func (p *Phase) opsOn(target string) map[string]*Op {
 	return all
 }
 
+// chainOp is plan.ChainOp, an op that is carried out by gets.
+const chainOp = "chain"
+
 func checkAnswered(kind worker.StepKind, r *Replication, ops map[string]*Op, requests []Requests) error {
 	for _, verb := range slices.Sorted(maps.Keys(ops)) {
 		var answered uint64
 		for _, sent := range requests {
-			if sent.Verb == verb {
+			if sent.Verb == verb || verb == chainOp && sent.Verb == driver.Get.String() {
 				answered += sent.Answered
 			}
 		}

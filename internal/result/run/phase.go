@@ -170,7 +170,7 @@ type Op struct {
 
 	Checks map[string]Check `json:"checks,omitempty"` // of replies, by name; absent if the plan has none for the op
 
-	Kind map[string]class `json:"kind,omitempty"` // by kind of ok gets that read through a cache: hit, filled, waited or source
+	Kind map[string]class `json:"kind,omitempty"` // by kind: hit, filled, waited or source of ok gets that read through a cache; whole, part or none of chains
 }
 
 // Check is what became of a check.
@@ -189,9 +189,10 @@ func (o *Op) AddKind(name string, response, service Latency) {
 // keyLedger is the ledger of an op's keys, which equals the op's own if each op has one key. An op of several keys is ok if one of them existed.
 type keyLedger struct {
 	Ledger
-	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
-	Answered *float64 `json:"answered"`  // ok and miss per second in the same time
-	RateWall *float64 `json:"rate_wall"` // ok per second from first start to last end
+	Rate     *float64 `json:"rate"`             // ok per second while all sessions were at work
+	Answered *float64 `json:"answered"`         // ok and miss per second in the same time
+	RateWall *float64 `json:"rate_wall"`        // ok per second from first start to last end
+	Wasted   *uint64  `json:"wasted,omitempty"` // of chains: found behind the first that was not there, and so misses
 }
 
 // Batched says whether ops had several keys each, so that Keys says more than the op does.

@@ -191,7 +191,7 @@ func Dataset(ph *run.Phase) string {
 	if d.PerSession() {
 		pool = "for each session"
 	}
-	if ph.Trace != nil {
+	if ph.Trace != nil && ph.Op["chain"] == nil {
 		return d.Name + ": keys of the trace, values of its sizes, or of " + quantity.Blocks(d.ValueBytes) + " where it has none"
 	}
 	values := ", values of " + quantity.Blocks(d.ValueBytes)

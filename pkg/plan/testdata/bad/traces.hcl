@@ -110,3 +110,68 @@ phase "closedlog" {
     trace { file = "a.csv" }
   }
 }
+
+dataset "pools" {
+  keys {
+    count = 10
+    scope = "session"
+  }
+  values { size = kv_bytes({ head_dim = 128 }) }
+}
+
+phase "bare" {
+  target  = target.t
+  dataset = dataset.d
+  closed {
+    duration = "1s"
+    chain {}
+  }
+}
+
+phase "chainless" {
+  target  = target.t
+  dataset = dataset.d
+  closed {
+    trace {
+      file = "a.jsonl"
+      form = "mooncake"
+    }
+  }
+}
+
+phase "wide" {
+  target  = target.t
+  dataset = dataset.d
+  closed {
+    pipeline = 64
+    chain {
+      ahead  = 129
+      spread = true
+    }
+    trace {
+      file = "a.jsonl"
+      form = "mooncake"
+    }
+  }
+}
+
+phase "formless" {
+  target  = target.wal
+  dataset = dataset.d
+  closed {
+    chain {}
+    trace { file = "a.csv" }
+  }
+}
+
+phase "nowhere" {
+  target  = target.wal
+  dataset = dataset.pools
+  open {
+    chain {}
+    trace {
+      file = "a.jsonl"
+      form = "mooncake"
+    }
+  }
+}
