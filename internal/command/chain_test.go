@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -143,6 +144,9 @@ phase "clear" {
 	target  = target.t
 	dataset = dataset.d
 	clear {}
+}
+assert "figures" {
+	that = phase.load.op.chain.hit_ratio < 1 && phase.load.op.chain.keys.wasted > 0 && phase.load.op.chain.kind.part.response.p50 > 0
 }`
 	for _, load := range [][3]string{{"closed"}, {"open", "ahead = 3", "speed = 400"}, {"open", "spread = true", "speed = 400"}} {
 		before := hits()
@@ -154,6 +158,7 @@ phase "clear" {
 		require.Equal(t, hits()-before, c.Keys.OK+*c.Keys.Wasted)
 		require.NotZero(t, *c.Keys.Wasted)
 		require.Zero(t, ph.Foreign+ph.Misplaced)
+		require.Equal(t, run.Pass, r.Verdict.Assertions, r.Asserts)
 		require.Contains(t, strings.Join(ph.Notes, "\n"), "its LRU clock counts seconds")
 		require.Equal(t, load[0] == "open" && load[1] == "ahead = 3", strings.Contains(strings.Join(ph.Notes, "\n"), "have the same time"))
 		require.Zero(t, number(t, addr, "DBSIZE"))

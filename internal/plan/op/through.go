@@ -53,8 +53,13 @@ var kindNames = [...]string{"", "hit", "filled", "waited", "source", "whole", "p
 // KindName returns the name of a kind in results.
 func KindName(kind uint8) string { return kindNames[kind] }
 
-// Kinds lists the names of all kinds.
-func Kinds() []string { return kindNames[1:] }
+// Kinds lists the names of all kinds of gets that read through a cache, or of chains.
+func Kinds(chains bool) []string {
+	if chains {
+		return kindNames[KindWhole:]
+	}
+	return kindNames[1:KindWhole]
+}
 
 // CacheCounts are a program's counts of gets so far. Gets = Hits + Misses and, once all gets have ended, Misses + Unavailable = Loads + Coalesced.
 type CacheCounts struct {

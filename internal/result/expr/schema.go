@@ -120,12 +120,13 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 	return keys, true
 }
 
-// kindsOf returns the kinds of gets that a phase may have: those of targets that read through a cache.
+// kindsOf returns the kinds of ops that a phase may have: of gets that read through a cache, or of chains.
 func kindsOf(ph *plan.Phase) []string {
-	if len(ph.Behind) == 0 {
+	chains := ph.Chain() != nil
+	if len(ph.Behind) == 0 && !chains {
 		return nil
 	}
-	return op.Kinds()
+	return op.Kinds(chains)
 }
 
 // observedAt returns the names of observations or, below one, of its fields.

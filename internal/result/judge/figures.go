@@ -261,6 +261,9 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 	}
 	for i := range settled.Kinds {
 		name, k := op.KindName(uint8(i+1)), &settled.Kinds[i]
+		if b.counts.phase.Chain() != nil && i+1 < int(op.KindWhole) {
+			continue
+		}
 		path, none := at+".kind."+name, "no "+b.words.Name(verb)+" ended so"
 		r.AddKind(name, b.latency(path+".response", &k.Response, none), b.latency(path+".service", &k.Service, none))
 	}
