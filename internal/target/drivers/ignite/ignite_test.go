@@ -321,11 +321,11 @@ func TestWhatServersSayOfThemselves(t *testing.T) {
 	}, id)
 	for says, answers := range map[string][]string{
 		"server closed the connection: is it the port of clientConnectorConfiguration": nil,
-		"status 5: not now":                {reply(1, 5, text("not now"))},
-		"a reply with other objects":       {reply(1, 0, "short")},
-		"ignite: a reply of 4 bytes":       {"\x04\x00\x00\x00"},
+		"status 5: not now":                 {reply(1, 5, text("not now"))},
+		"a reply with other objects":        {reply(1, 0, "short")},
+		"ignite: a reply of 4 bytes":        {"\x04\x00\x00\x00"},
 		"reply goes on beyond 1048576 byte": {reply(1, 0, strings.Repeat("x", mostAnswer+9))[:mostAnswer+1]},
-		"closed the connection":            {reply(1, 0, configuration(0, 2, 9))},
+		"closed the connection":             {reply(1, 0, configuration(0, 2, 9))},
 	} {
 		_, err := Driver{}.Identify(t.Context(), answering(t, answers...), link)
 		require.ErrorContains(t, err, "ask ignite what it is: ")
