@@ -300,7 +300,7 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 	defer release()
 	cfg.Drain = drain
 	x, dir, err := runner.Experiment(ctx, cfg, t)
-	if changed := (*experiment.ChangedError)(nil); errors.As(err, &changed) {
+	if _, ok := errors.AsType[*experiment.ChangedError](err); ok {
 		return err
 	}
 	if err != nil {

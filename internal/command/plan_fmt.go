@@ -89,7 +89,7 @@ func formatFiles(cmd *cobra.Command, paths []string, check bool) error {
 
 // complaint returns the text of an error that was not written yet.
 func complaint(err error) string {
-	if said := (*exitError)(nil); errors.As(err, &said) && said.text == "" {
+	if said, ok := errors.AsType[*exitError](err); ok && said.text == "" {
 		return ""
 	}
 	return fmt.Sprintf("loadgen: %v\n", err)

@@ -94,8 +94,7 @@ func begin(path string) (*output, error) {
 
 // named replaces the path in an error with the name that the user knows.
 func (o *output) named(err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: of.Op, Path: o.asked, Err: of.Err}
 	}
 	return err

@@ -198,9 +198,8 @@ func (c *coordinator) lossesOf() (all []reason.Why) {
 // whyOf turns the error that ended a run into a reason.
 func whyOf(err error) reason.Why {
 	code := reason.NotCarriedOut
-	var short *shortfallError
 	switch {
-	case errors.As(err, &short):
+	case errors.As(err, new(*shortfallError)):
 		code = reason.SetupFailed
 	case errors.Is(err, errNobody):
 		code = reason.WorkerLost
@@ -298,8 +297,7 @@ func (c *coordinator) assignTo(ctx context.Context, i int) error {
 		WallNS: c.zero.UnixNano(), Zero: c.zero,
 		Index: i, Workers: len(c.Workers), DrawsAs: c.Header.DrawsAs,
 	})
-	var lost *worker.Loss
-	if errors.As(err, &lost) {
+	if lost, ok := errors.AsType[*worker.Loss](err); ok {
 		return c.lose(i, worker.Loss{Worker: m.Name, Why: lost.Why + ", before it had taken the plan"})
 	}
 	if err != nil && m.Host != "" && len(c.Workers) == 1 {
@@ -310,8 +308,7 @@ func (c *coordinator) assignTo(ctx context.Context, i int) error {
 
 // blame adds the worker's name to an error if there are several workers.
 func (c *coordinator) blame(m worker.Member, err error) error {
-	var lost *worker.Loss // its text names the worker already
-	if err == nil || len(c.Workers) == 1 || errors.As(err, &lost) {
+	if err == nil || len(c.Workers) == 1 || errors.As(err, new(*worker.Loss)) { // its text names the worker already
 		return err
 	}
 	return fmt.Errorf("worker %s: %w", m.Name, err)

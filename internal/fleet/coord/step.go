@@ -142,8 +142,7 @@ func (s *step) prepare(ctx context.Context) error {
 		ctx, cancel := whileMoving(ctx, m.Worker, answerWithin)
 		defer cancel()
 		s.ready[i], err = m.Worker.Prepare(ctx, s.steps[i])
-		var lost *worker.Loss
-		if errors.As(err, &lost) {
+		if lost, ok := errors.AsType[*worker.Loss](err); ok {
 			return s.lose(i, lost)
 		}
 		return s.c.blame(m, err)

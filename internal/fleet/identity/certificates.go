@@ -71,9 +71,7 @@ func (c *certificates) ClientHandshake(ctx context.Context, _ string, conn net.C
 		return nil, nil, err
 	}
 	secured, info, err := credentials.NewTLS(cfg).ClientHandshake(ctx, cfg.ServerName, conn)
-	var unknown x509.UnknownAuthorityError
-	var misnamed x509.HostnameError
-	if errors.As(err, &unknown) || errors.As(err, &misnamed) && cfg.ServerName == serverName { // certificates of a PKI have no such name
+	if errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) && cfg.ServerName == serverName { // certificates of a PKI have no such name
 		err = errors.New(c.keys.stranger())
 	}
 	if err != nil {

@@ -122,8 +122,7 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 		var id string
 		id, outcome.Refused = d.authority.tokens.use(request.Secret, asked.sum, issue)
 		outcome.By = "token " + id
-		var wrong *wrongTokenError
-		if errors.As(outcome.Refused, &wrong) {
+		if _, ok := errors.AsType[*wrongTokenError](outcome.Refused); ok {
 			d.throttle.failed(from)
 		} else {
 			later = outcome.Refused != nil

@@ -196,8 +196,7 @@ func unkept(err error) error {
 // alertSaid explains the TLS alert of a server that enrols nobody.
 func alertSaid(err error) error {
 	const noApplicationProtocol = tls.AlertError(120)
-	var alert tls.AlertError
-	if errors.As(err, &alert) && alert == noApplicationProtocol {
+	if alert, ok := errors.AsType[tls.AlertError](err); ok && alert == noApplicationProtocol {
 		return &RefusedError{errNoEnrolment.Error()}
 	}
 	return err

@@ -17,8 +17,7 @@ func enrol(ctx context.Context, cfg JoinConfig) error {
 		return nil
 	}
 	err := cfg.Place.Enrol(ctx)
-	var renewal *identity.RenewalError
-	if errors.As(err, &renewal) {
+	if _, ok := errors.AsType[*identity.RenewalError](err); ok {
 		return nil // the existing certificate is still valid; keepEnrolled reports the error
 	}
 	return err
@@ -53,7 +52,5 @@ func keepEnrolled(ctx context.Context, cfg JoinConfig) (end func()) {
 
 // isRefused says whether trying again is pointless.
 func isRefused(err error) bool {
-	var refused *RefusedError
-	var enrolment *identity.RefusedError
-	return errors.As(err, &refused) || errors.As(err, &enrolment)
+	return errors.As(err, new(*RefusedError)) || errors.As(err, new(*identity.RefusedError))
 }

@@ -99,8 +99,7 @@ func (c Connector) To(ctx context.Context, end *Endpoint) (net.Conn, error) {
 	}
 	conn, err := c.Dial(ctx, network, addr)
 	if err != nil {
-		var what *net.OpError // its text repeats the address
-		if errors.As(err, &what) {
+		if what, ok := errors.AsType[*net.OpError](err); ok { // its text repeats the address
 			err = what.Err
 		}
 		return nil, end.Explain(err)
@@ -158,13 +157,11 @@ func (c Connector) Explain(err error) error {
 }
 
 func (c Connector) remedy(err error) string {
-	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	var plain tls.RecordHeaderError
 	var remote *net.OpError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return `write the path of its authority's certificate: tls { ca = "PATH" }`
 	case errors.As(err, &name) && len(name.Certificate.DNSNames)+len(name.Certificate.IPAddresses) == 0:
 		return "the certificate names no host: issue one with a subjectAltName, or, where nobody can pose as the server, write tls { insecure = true }"
@@ -172,7 +169,7 @@ func (c Connector) remedy(err error) string {
 		return `write the name that the certificate holds: tls { server_name = "NAME" }`
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "renew the server's certificate, or set this machine's clock"
-	case errors.As(err, &plain):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		return "the server does not speak TLS at this port: leave tls out of the target, or write the port of its TLS"
 	case errors.As(err, &remote) && remote.Op == "remote error" && remote.Err.Error() == "tls: protocol version not supported":
 		return "the server takes neither TLS 1.3 nor 1.2"

@@ -168,8 +168,7 @@ func (b *Block) Bad(name, what, write string) {
 
 // Mistaken reports an attribute's value with an error from one of the quantity parsers.
 func (b *Block) Mistaken(name string, err error) {
-	var m *Mistake
-	if errors.As(err, &m) {
+	if m, ok := errors.AsType[*Mistake](err); ok {
 		b.Bad(name, m.What, m.Write)
 		return
 	}

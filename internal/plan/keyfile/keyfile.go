@@ -134,8 +134,7 @@ func (s Source) take(dst []byte, lines *rowfile.Reader) ([]byte, error) {
 		return dst, lines.Fault(0, `an empty line: delete it, or write the values as CSV, where "" is an empty one`)
 	case s.Encoding == Base64:
 		all, err := base64.StdEncoding.AppendDecode(dst, text)
-		var at base64.CorruptInputError
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[base64.CorruptInputError](err); ok {
 			return dst, lines.Fault(0, fmt.Sprintf("no base64 at its byte %d: write A to Z, a to z, 0 to 9, + and /, with = at the end", int64(at)+1))
 		}
 		return all, err

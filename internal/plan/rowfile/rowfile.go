@@ -374,8 +374,7 @@ func (r *Reader) take(k, from, to int) error {
 func (r *Reader) invalid() error {
 	var any json.RawMessage
 	err := json.Unmarshal(r.raw, &any)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return r.wrong(max(int(syntax.Offset)-1, 0), "no JSON: "+syntax.Error())
 	}
 	return r.wrong(0, "no JSON")

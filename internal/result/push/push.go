@@ -136,7 +136,7 @@ var hints = map[int]string{
 
 // why puts an error into words. URLs stay out of it, since a query may be secret.
 func (p *Pusher) why(err error) error {
-	if u := (*url.Error)(nil); errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	text := strings.TrimRight(strings.TrimPrefix(err.Error(), "server returned HTTP status "), ": \r\n")

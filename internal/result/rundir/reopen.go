@@ -82,7 +82,7 @@ func (d *Dir) cutLog() error {
 // Records calls f with each whole record in a reopened log: snapshots and, without a worker's name, the coordinator's own records.
 func (d *Dir) Records(f func(worker, record []byte) error) error {
 	err := openLog(filepath.Dir(d.path), filepath.Base(d.path), func(log io.Reader) error { return readRecords(log, f) })
-	if end := (*TornError)(nil); errors.As(err, &end) && end.Offset == d.cut {
+	if end, ok := errors.AsType[*TornError](err); ok && end.Offset == d.cut {
 		return nil
 	}
 	return err

@@ -230,8 +230,7 @@ func (c *comparison) pass(s Compared, look func(at int, l *line, sum uint64, r r
 // clean deletes what a pass has put.
 func clean(x *Session, touched map[string]map[string]bool) error {
 	for database, keys := range touched {
-		var refused *refusal
-		if _, err := x.ask("SELECT", database); errors.As(err, &refused) {
+		if _, err := x.ask("SELECT", database); errors.As(err, new(*refusal)) {
 			continue // it has no such database
 		} else if err != nil {
 			return err

@@ -59,8 +59,7 @@ func (p *prometheus) Take(ctx context.Context) (value map[string]float64, missin
 	request.Header.Set("Accept", "text/plain; version=0.0.4")
 	response, err := p.client.Do(request)
 	if err != nil {
-		var what *url.Error // it repeats the URL
-		if errors.As(err, &what) {
+		if what, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
 			err = what.Err
 		}
 		return nothing("%v", err)

@@ -90,7 +90,7 @@ func (s *statement) prepare(ctx context.Context, pg *pgconn.PgConn) error {
 	}
 	if err != nil {
 		where := ""
-		if told := (*pgconn.PgError)(nil); errors.As(err, &told) && told.Position > 0 {
+		if told, ok := errors.AsType[*pgconn.PgError](err); ok && told.Position > 0 {
 			where = fmt.Sprintf(", character %d", told.Position)
 		}
 		return fmt.Errorf("op %q: sql%s: %w", s.op, where, explain(err))
