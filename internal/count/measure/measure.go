@@ -213,7 +213,10 @@ func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
 
 // RecordN counts n ≥ 1 ops that ended alike, such as those sent in one write and answered in one read. It equals n calls of Record.
 func (t *Totals) RecordN(s *Sample, n uint64) {
-	t.end(s, n, s.Due)
+	t.of(s.Verb).record(s, n, s.Due, t.Origin)
+	if len(t.Stages) > 0 {
+		t.inStage(s, n, s.Due)
+	}
 	t.addTime(s, n)
 }
 
@@ -242,16 +245,12 @@ func (t *Totals) addTime(s *Sample, n uint64) {
 	}
 }
 
-// end counts n ops for their verb, and for the stage in which they were due.
-func (t *Totals) end(s *Sample, n uint64, turn int64) {
-	o := t.of(s.Verb)
-	o.record(s, n, turn, t.Origin)
-	if len(t.Stages) > 0 {
-		i, _ := slices.BinarySearch(t.Stages, s.Due-t.Origin+1)
-		stage := opAt(&o.Steps, i)
-		stage.Due += n
-		stage.record(s, n, turn, t.Origin)
-	}
+// inStage counts n ops for the stage in which they were due.
+func (t *Totals) inStage(s *Sample, n uint64, turn int64) {
+	i, _ := slices.BinarySearch(t.Stages, s.Due-t.Origin+1)
+	stage := opAt(&t.of(s.Verb).Steps, i)
+	stage.Due += n
+	stage.record(s, n, turn, t.Origin)
 }
 
 func (o *Op) record(s *Sample, n uint64, turn, origin int64) {

@@ -55,7 +55,12 @@ func (t *Totals) ShedStep(at Step) { t.step(at).Outcomes[driver.Shed]++ }
 func (t *Totals) AddStepInFlight(at Step, change int64) { t.step(at).InFlight += change }
 
 // RecordWithin counts an op of a scenario. turn is when its scenario was due, and its slot's turn began. The slot's time is counted with the scenario.
-func (t *Totals) RecordWithin(s *Sample, turn int64) { t.end(s, 1, turn) }
+func (t *Totals) RecordWithin(s *Sample, turn int64) {
+	t.of(s.Verb).record(s, 1, turn, t.Origin)
+	if len(t.Stages) > 0 {
+		t.inStage(s, 1, turn)
+	}
+}
 
 // RecordStep does as RecordWithin, and counts the op for a step.
 func (t *Totals) RecordStep(at Step, s *Sample, turn int64) {
