@@ -153,7 +153,7 @@ const coarse = 10
 
 // aged notes that a server has evicted keys that were too young for its clock.
 func (p *phase) aged(r *recount, c *servers.Counts, risen map[string]uint64) {
-	if c.Ages == nil || risen[c.Ages[0]] == 0 {
+	if c.Ages == nil || risen[c.Ages[0]] == 0 || r.items == 0 {
 		return
 	}
 	evicted := risen[c.Ages[0]]
@@ -232,8 +232,8 @@ func (r *recount) look(c *servers.Counts, seen *Observation, risen map[string]ui
 		risen[name] += uint64(max(now-before, 0))
 	}
 	r.dialed += seen.last.Dialed - min(seen.last.Dialed, seen.first.Dialed)
-	if c.Ages != nil {
-		r.items += seen.last.Value[c.Ages[1]]
+	for _, name := range c.Ages[min(1, len(c.Ages)):] {
+		r.items += seen.last.Value[name]
 	}
 	return ""
 }

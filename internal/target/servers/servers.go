@@ -43,7 +43,7 @@ type Counts struct {
 	Resets  []string           // figures that change when somebody sets counters to 0
 	Several []string           // commands, in lower case, that read several keys at once or carry out others
 	Dials   string             // of connections; "" if not counted
-	Ages    []string           // keys that it has evicted by an LRU whose clock counts seconds, and keys that it holds; nil if it has none
+	Ages    []string           // keys that it has evicted by an LRU whose clock counts seconds, then those that it holds, by database; nil if it has none
 	Copies  string             // a figure that only servers have which copy the writes of another
 }
 
@@ -111,7 +111,7 @@ func All() []Server {
 				Steady:  []string{"total_connections_received", "total_net_input_bytes", "keyspace_hits", "uptime_in_seconds"},
 				Resets:  []string{"cmdstat_config_resetstat_calls", "cmdstat_config_resetstat_usec"},
 				Several: []string{"mget", "exists", "touch", "eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "migrate", "sort", "pfcount", "sdiff", "sinter", "sunion", "requests"}, Copies: "slave_read_only", Dials: "total_connections_received",
-				Ages: []string{"evicted_keys", "db*_keys"},
+				Ages: []string{"evicted_keys", "db0_keys", "db1_keys", "db2_keys", "db3_keys", "db4_keys", "db5_keys", "db6_keys", "db7_keys"},
 			},
 			Store: Store{
 				Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory",
