@@ -15,6 +15,9 @@ import (
 // openWithin is the time in which a connection must be made and receive its first replies.
 const openWithin = 10 * time.Second
 
+// mostReply bounds the greeting, and a reply, in bytes.
+const mostReply = 1 << 30
+
 // client holds the connections of all sessions, and their progress.
 type client struct {
 	poll     int // epoll's descriptor, -1 before there is one
@@ -80,43 +83,21 @@ func (c *client) connect(ctx context.Context, cfg Config, request []byte) error 
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	hello, replies := cfg.Codec.Greet(nil)
-	if _, err := ask(conn, hello, replies, cfg.Codec.ParseGreeting); err != nil {
+	in := driver.Asker{Conn: conn, Most: mostReply}
+	if err := in.Greet(cfg.Codec); err != nil {
 		return err
 	}
-	c.reply, err = ask(conn, request, 1, func(b []byte, _ int) (int, error) { return parse(cfg, b) })
-	if err != nil {
+	in.Say(request)
+	if err := in.Next(func(b []byte) (n int, err error) {
+		if n, err = parse(cfg, b); n > 0 && n < len(b) {
+			err = errors.New("more bytes came than were asked for")
+		}
+		c.reply = n
+		return n, err
+	}); err != nil {
 		return err
 	}
 	return c.adopt(conn)
-}
-
-// ask sends a request and reads so many replies. It returns their length in bytes.
-func ask(conn net.Conn, request []byte, replies int, parse func(b []byte, i int) (int, error)) (size int, err error) {
-	if _, err := conn.Write(request); err != nil {
-		return 0, err
-	}
-	var got []byte
-	chunk := make([]byte, readSize)
-	for i := 0; i < replies; {
-		n, err := parse(got[size:], i)
-		if err != nil {
-			return 0, err
-		}
-		if n > 0 {
-			size += n
-			i++
-			continue
-		}
-		if n, err = conn.Read(chunk); err != nil {
-			return 0, err
-		}
-		got = append(got, chunk[:n]...)
-	}
-	if size != len(got) {
-		return 0, errors.New("more bytes came than were asked for")
-	}
-	return size, nil
 }
 
 // parse reads the reply to the request, which must be OK.
