@@ -392,7 +392,10 @@ func (w *AppendWriter) byLength(off int64, p []byte) error {
 			return err
 		}
 	}
-	return put8(w.m, off, binary.LittleEndian.Uint64(w.head[:]))
+	if err := w.m.Store8(off, binary.LittleEndian.Uint64(w.head[:])); err != nil {
+		return err
+	}
+	return w.m.Flush(off, 8)
 }
 
 // Clear empties the log. The time does not depend on its contents. Once it returns, no crash brings a record back.

@@ -162,7 +162,11 @@ func (w *ArrayWriter) Write(slot int, p []byte) error {
 	next := state{era: era, seq: s.seq + 1, size: n, copy: 1 - s.copy}
 	off := l.at(slot, next.copy)
 	seal(&w.head, len(p), 0, next.seq, mark(l.salt, off, next.era))
-	if err := writeRecord(w.m, off, w.head[:], p, l.stride-recordHeader-n); err != nil {
+	_, err := w.m.Seal(off, w.head[:], p, l.stride-recordHeader-n)
+	if err == nil {
+		err = w.m.Fence()
+	}
+	if err != nil {
 		return fmt.Errorf("write %d bytes to slot %d: %w", n, slot, err)
 	}
 	s.state = next

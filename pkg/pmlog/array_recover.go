@@ -67,7 +67,9 @@ func (l *Array) recoverSlot(w *window, slot int) error {
 			}
 		case torn:
 			l.found.Torn++
-			if err := l.void(l.at(slot, i)); err != nil {
+			var void [recordHeader]byte // with the number 0, so that no later write completes it; durable before the header that follows
+			seal(&void, 0, 0, 0, mark(l.salt, l.at(slot, i), l.heads.era))
+			if err := l.heads.m.Put(l.at(slot, i), nil, void[:]); err != nil {
 				return fmt.Errorf("void what was torn: %w", err)
 			}
 		}
@@ -112,11 +114,4 @@ func (l *Array) judge(w *window, off int64) (condition, state, error) {
 		return torn, state{}, err
 	}
 	return whole, state{era: era, seq: r.seq, size: int64(len(p))}, nil
-}
-
-// void gives a torn copy the number 0, so that no later write completes it. The change becomes durable before the header that follows.
-func (l *Array) void(off int64) error {
-	var head [recordHeader]byte
-	seal(&head, 0, 0, 0, mark(l.salt, off, l.heads.era))
-	return l.heads.m.Put(off, nil, head[:])
 }

@@ -38,8 +38,9 @@ var layouts = map[string]func(b testing.TB, size, writers int) func(n int) func(
 		l, err := CreateChannel(file(b, benchFile, pmem.CLWB), file(b, SideSize, pmem.CLWB))
 		require.NoError(b, err)
 		return func(int) func(p []byte) error {
+			w := l.Writer()
 			return func(p []byte) error {
-				_, err := l.Append(p)
+				_, err := w.Append(p)
 				if errors.Is(err, ErrFull) {
 					return l.Clear()
 				}

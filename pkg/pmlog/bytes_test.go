@@ -90,7 +90,7 @@ func TestBytesOfAChannelsEntries(t *testing.T) {
 	salt := binary.LittleEndian.Uint64(side.Bytes[16:])
 	end := uint64(0)
 	for turn, p := range [][]byte{[]byte("123456789"), bytes.Repeat([]byte{7}, 4096), bytes.Repeat([]byte{7}, 4097), bytes.Repeat([]byte{7}, 4096)} {
-		_, err := l.Append(p)
+		_, err := l.Writer().Append(p)
 		require.NoError(t, err)
 		end += uint64(len(p))
 		size, sum := uint64(len(p)), uint64(crc32.Checksum(p, castagnoli))
@@ -102,7 +102,7 @@ func TestBytesOfAChannelsEntries(t *testing.T) {
 	}
 
 	before := bytes.Clone(side.Bytes)
-	off, err := l.Append(nil)
+	off, err := l.Writer().Append(nil)
 	require.NoError(t, err)
 	require.EqualValues(t, end, off)
 	require.Equal(t, before, side.Bytes, "nothing is written of a piece without bytes")

@@ -219,44 +219,6 @@ func (l *Channel) whole(e entry) (bool, error) {
 	return crc32.Checksum(p, castagnoli) == e.sum, nil
 }
 
-// Append adds p and returns its offset once it is durable. It returns ErrFull and ErrTooLarge unwrapped; after any other error nothing more can be
-// appended. It allocates nothing.
-func (l *Channel) Append(p []byte) (off int64, err error) {
-	off, _, err = l.append(p)
-	return off, err
-}
-
-// append is Append. It also returns how long it waited for durability.
-func (l *Channel) append(p []byte) (off int64, waits time.Duration, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := int64(len(p))
-	if l.group != nil {
-		if off, err = l.store(p); err == nil {
-			began := time.Now()
-			err = l.sync()
-			waits = time.Since(began)
-		}
-		return off, waits, err
-	}
-	before := l.waited()
-	switch err = l.place(n); {
-	case err != nil:
-		return 0, 0, err
-	case n == 0: // nothing to write
-	case n <= l.oneForce:
-		err = l.small(p)
-	default:
-		err = l.large(p)
-	}
-	if err != nil {
-		l.lost = fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
-		return 0, 0, l.lost
-	}
-	off, l.end = l.end, l.end+n
-	return off, l.waited() - before, nil
-}
-
 // waited returns how long fences on both regions have taken so far; 0 if they do not measure that.
 func (l *Channel) waited() time.Duration {
 	if l.timed[0] == nil {
@@ -265,7 +227,7 @@ func (l *Channel) waited() time.Duration {
 	return l.timed[0].Waited() + l.timed[1].Waited()
 }
 
-// ChannelWriter appends to a channel, as its own methods do, and knows how long it has waited. One goroutine at a time may use it.
+// ChannelWriter appends to a channel. One goroutine at a time may use it; it allocates nothing.
 type ChannelWriter struct {
 	log    *Channel
 	waited time.Duration
@@ -274,15 +236,45 @@ type ChannelWriter struct {
 // Writer returns a new writer.
 func (l *Channel) Writer() *ChannelWriter { return &ChannelWriter{log: l} }
 
-// Append is Channel.Append.
-func (w *ChannelWriter) Append(p []byte) (off int64, err error) {
-	off, waits, err := w.log.append(p)
-	w.waited += waits
-	return off, err
+// Append adds p and returns its offset once it is durable. It returns ErrFull and ErrTooLarge unwrapped; after any other error nothing more can be
+// appended.
+func (w *ChannelWriter) Append(p []byte) (off uint64, err error) {
+	l, n := w.log, int64(len(p))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.group != nil {
+		if off, err = l.store(p); err == nil {
+			began := time.Now()
+			err = l.sync()
+			w.waited += time.Since(began)
+		}
+		return off, err
+	}
+	before := l.waited()
+	switch err = l.place(n); {
+	case err != nil:
+		return 0, err
+	case n == 0: // nothing to write
+	case n <= l.oneForce:
+		err = l.small(p)
+	default:
+		err = l.large(p)
+	}
+	if err != nil {
+		l.lost = fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
+		return 0, l.lost
+	}
+	w.waited += l.waited() - before
+	off, l.end = uint64(l.end), l.end+n
+	return off, nil
 }
 
-// Store is Channel.Store.
-func (w *ChannelWriter) Store(p []byte) (off int64, err error) { return w.log.Store(p) }
+// Store is Append after a call of Group, but does not wait until p is durable: a Sync will make it so, or a later Append.
+func (w *ChannelWriter) Store(p []byte) (off uint64, err error) {
+	w.log.mu.Lock()
+	defer w.log.mu.Unlock()
+	return w.log.store(p)
+}
 
 // Waited returns how long all calls of Append so far have waited for durability. Without a group, it is 0 unless mediums are [pmem.Timed].
 func (w *ChannelWriter) Waited() time.Duration { return w.waited }
@@ -314,14 +306,7 @@ func (l *Channel) Groups() GroupSizes {
 	return l.group.sizes
 }
 
-// Store is Append after a call of Group, but does not wait until p is durable: a Sync will make it so, or a later Append.
-func (l *Channel) Store(p []byte) (off int64, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.store(p)
-}
-
-func (l *Channel) store(p []byte) (off int64, err error) {
+func (l *Channel) store(p []byte) (off uint64, err error) {
 	n := int64(len(p))
 	if l.group.stored-l.group.durable > maxLag { // more than GroupSizes can count
 		if err := l.sync(); err != nil {
@@ -329,13 +314,13 @@ func (l *Channel) store(p []byte) (off int64, err error) {
 		}
 	}
 	if err := l.place(n); err != nil || n == 0 {
-		return l.end, err
+		return uint64(l.end), err
 	}
 	if err := l.group.store(n, l.group.medium().Put(l.end, nil, p)); err != nil {
 		l.lost = fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
 		return 0, l.lost
 	}
-	off, l.end = l.end, l.end+n
+	off, l.end = uint64(l.end), l.end+n
 	return off, nil
 }
 

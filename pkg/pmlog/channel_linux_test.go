@@ -25,7 +25,7 @@ func TestBytesOfAChannelAreThereWhenOpenedAgain(t *testing.T) {
 	for round := range 4 {
 		for n := range 25 {
 			p := bytes.Repeat([]byte{byte(n + 1)}, 1+n)
-			off, err := l.Append(p)
+			off, err := l.Writer().Append(p)
 			require.NoError(t, err)
 			require.EqualValues(t, len(want), off)
 			want = append(want, p...)
@@ -41,7 +41,7 @@ func TestBytesOfAChannelAreThereWhenOpenedAgain(t *testing.T) {
 			continue
 		}
 		require.NoError(t, l.Close())
-		_, err = l.Append([]byte("x"))
+		_, err = l.Writer().Append([]byte("x"))
 		require.Error(t, err)
 		file, err := os.ReadFile(data)
 		require.NoError(t, err)
@@ -49,15 +49,15 @@ func TestBytesOfAChannelAreThereWhenOpenedAgain(t *testing.T) {
 		l, err = OpenChannel(reopen(t, data), reopen(t, side))
 		require.NoError(t, err)
 	}
-	off, err := l.Append(make([]byte, 10_001))
+	off, err := l.Writer().Append(make([]byte, 10_001))
 	require.Equal(t, ErrTooLarge, err)
 	require.Zero(t, off)
-	off, err = l.Append(make([]byte, 10_000))
+	off, err = l.Writer().Append(make([]byte, 10_000))
 	require.Equal(t, ErrFull, err)
 	require.Zero(t, off)
-	_, err = l.Append(make([]byte, 10_000-len(want)))
+	_, err = l.Writer().Append(make([]byte, 10_000-len(want)))
 	require.NoError(t, err)
-	_, err = l.Append([]byte{1})
+	_, err = l.Writer().Append([]byte{1})
 	require.Equal(t, ErrFull, err)
 	_, err = l.ReadAt(make([]byte, 1), -1)
 	require.Error(t, err)

@@ -18,7 +18,7 @@ func spoiledChannel(t *testing.T, pieces int, damaged ...int64) (*Channel, error
 	l, err := CreateChannel(data, side)
 	require.NoError(t, err)
 	for n := range pieces {
-		_, err := l.Append(bytes.Repeat([]byte{byte(n + 1)}, 10))
+		_, err := l.Writer().Append(bytes.Repeat([]byte{byte(n + 1)}, 10))
 		require.NoError(t, err)
 	}
 	for _, turn := range damaged {
@@ -53,7 +53,7 @@ func TestOneTornEntryAfterAnotherIsNoDamage(t *testing.T) {
 	want := int64(0)
 	for round := range 40 {
 		for n := range round % 4 {
-			_, err := l.Append([]byte("0123456789"))
+			_, err := l.Writer().Append([]byte("0123456789"))
 			require.NoError(t, err)
 			want += 10
 			if round%7 == 3 && n == 1 {
@@ -62,7 +62,7 @@ func TestOneTornEntryAfterAnotherIsNoDamage(t *testing.T) {
 			}
 		}
 		end, turn := l.Len(), l.turn
-		_, err := l.Append([]byte("torn"))
+		_, err := l.Writer().Append([]byte("torn"))
 		require.NoError(t, err)
 		side.Bytes[entriesStart+line*turn] ^= 1
 		l, err = OpenChannel(data, side)
@@ -79,13 +79,13 @@ func TestACrashOfARecoveryLeavesOneDamagedEntry(t *testing.T) {
 		l, err := CreateChannel(data, side)
 		require.NoError(t, err)
 		for range pieces {
-			_, err := l.Append([]byte("0123456789"))
+			_, err := l.Writer().Append([]byte("0123456789"))
 			require.NoError(t, err)
 		}
 		l, err = OpenChannel(data, side) // the entries are of an earlier era from now on
 		require.NoError(t, err)
 		end, turn := l.Len(), l.turn
-		_, err = l.Append([]byte("torn"))
+		_, err = l.Writer().Append([]byte("torn"))
 		require.NoError(t, err)
 		side.Bytes[entriesStart+line*turn] ^= 1
 

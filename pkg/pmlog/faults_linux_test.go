@@ -172,7 +172,7 @@ func TestRaw(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, off, n)
 	}
-	require.EqualValues(t, 0xe3069283, w.Sum())
+	require.EqualValues(t, 0xe3069283, w.sum)
 	_, err = w.Write(make([]byte, 21))
 	require.Equal(t, ErrTooLarge, err)
 	for _, r := range [][2]int64{{-1, 10}, {10, 10}, {0, 4097}} {

@@ -74,6 +74,3 @@ func (w *RawWriter) Write(p []byte) (off int64, err error) {
 
 // Waited returns how long all calls of Write so far have waited for durability; 0 unless mediums are [pmem.Timed].
 func (w *RawWriter) Waited() time.Duration { return waited(w.m) }
-
-// Sum returns the CRC32C of the last piece written, if the log computes it.
-func (w *RawWriter) Sum() uint32 { return w.sum }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
-
-	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
 const (
@@ -143,14 +141,6 @@ func (w *window) payload(off int64, r record) ([]byte, bool, error) {
 // fits reports whether the checksum matches the payload and the other fields.
 func (r record) fits(payload []byte) bool {
 	return crc32.Checksum(payload, castagnoli)^fold(r.size, r.seq, r.mark) == r.sum
-}
-
-// writeRecord adds the checksum to a record that was sealed without one, and waits until it is durable. The room after it belongs to no record.
-func writeRecord(m pmem.Medium, off int64, head, p []byte, room int64) error {
-	if _, err := m.Seal(off, head, p, room); err != nil {
-		return err
-	}
-	return m.Fence()
 }
 
 // word returns the first 8 bytes, which commit a record in logs that commit by length.

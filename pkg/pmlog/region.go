@@ -51,14 +51,6 @@ func waited(m pmem.Medium) time.Duration {
 // may have stored them without flushing: then a power loss would take them.
 func keep(m pmem.Medium, off, n int64) error { return m.Flush(off, n) }
 
-// put8 stores v at off and flushes it.
-func put8(m pmem.Medium, off int64, v uint64) error {
-	if err := m.Store8(off, v); err != nil {
-		return err
-	}
-	return m.Flush(off, 8)
-}
-
 // closeRegions closes the regions of a log after its last write, which returned err. It returns the errors that mean that data may be lost.
 func closeRegions(err error, regions ...Region) error {
 	for _, r := range regions {

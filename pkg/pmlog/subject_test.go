@@ -217,7 +217,7 @@ func channelSubject(most int64) func(l *Channel, err error) (subject, error) {
 }
 
 func (s channels) write(_, _ int, p []byte) error {
-	_, err := s.log.Append(p)
+	_, err := s.log.Writer().Append(p)
 	return err
 }
 
@@ -229,7 +229,7 @@ func groupedChannel(l *Channel, err error) (subject, error) {
 }
 
 func (s channels) store(_ int, p []byte) error {
-	_, err := s.log.Store(p)
+	_, err := s.log.Writer().Store(p)
 	return err
 }
 

@@ -261,24 +261,11 @@ type channelVolume struct {
 	kind *kind
 }
 
-func (v channelVolume) writer(int, int) (waiter, error) { return channelWriter{v.Writer()}, nil }
+func (v channelVolume) writer(int, int) (waiter, error) { return v.Writer(), nil }
 func (v channelVolume) reader(int, int) reader          { return &pieces{of: v, kind: v.kind} }
 func (v channelVolume) room(size int) bool              { return v.Fits(int64(size)) }
 func (v channelVolume) clear() error                    { return v.Clear() }
 func (v channelVolume) close() error                    { return v.Close() }
-
-type channelWriter struct{ *pmlog.ChannelWriter }
-
-func (w channelWriter) Append(p []byte) (uint64, error) {
-	off, err := w.ChannelWriter.Append(p)
-	return uint64(off), err
-}
-
-// Store implements storing.
-func (w channelWriter) Store(p []byte) (uint64, error) {
-	off, err := w.ChannelWriter.Store(p)
-	return uint64(off), err
-}
 
 // pieces reads entries that lie one after another.
 type pieces struct {
