@@ -235,15 +235,10 @@ func WithProgress(ctx context.Context, wrote func(n int64)) context.Context {
 
 type progressKey struct{}
 
-func progressed(ctx context.Context, n int64) {
-	if wrote, ok := ctx.Value(progressKey{}).(func(int64)); ok {
-		wrote(n)
-	}
-}
-
 // fill writes size bytes of zeros, atOnce bytes at a time, and makes them durable.
 func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 	zeros := make([]byte, min(size, atOnce))
+	wrote, told := ctx.Value(progressKey{}).(func(int64))
 	for off := int64(0); off < size; {
 		if ctx.Err() != nil {
 			return fmt.Errorf("given up after %d of %d bytes: %w", off, size, context.Cause(ctx))
@@ -253,7 +248,9 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 			return err
 		}
 		off += int64(n)
-		progressed(ctx, int64(n))
+		if told {
+			wrote(int64(n))
+		}
 		if off%unsynced == 0 {
 			if err := f.filled(); err != nil {
 				return err
@@ -442,7 +439,8 @@ func (f *File) mapAs(mode Mode, size int64) error {
 		}
 		return err
 	case Msync:
-		f.sync, f.returns, f.page = f.msync, f.place.Volatile(), int64(os.Getpagesize())
+		f.returns, f.page = f.place.Volatile(), int64(os.Getpagesize())
+		f.sync = func(lo, hi int64) error { return f.kernel.msync(f.data[lo-lo%f.page : hi]) }
 	case Fdatasync:
 		f.sync = f.fdatasync
 	case ODsync, ODirect:

@@ -264,11 +264,6 @@ func (w *writer) foreseen() []byte {
 	return f.data[w.hi:min(w.hi+min(w.hi-w.lo+line, most), f.Size())]
 }
 
-// msync waits for the write-back of a range.
-func (f *File) msync(lo, hi int64) error {
-	return f.kernel.msync(f.data[lo-lo%f.page : hi])
-}
-
 // writable returns an error if n bytes at off cannot be written: the file is closed, poisoned or shorter.
 func (w *writer) writable(off, n int64) error {
 	if w.file.data == nil {
