@@ -27,7 +27,7 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	connected := connects(d)
 	seen := map[string]bool{}
 	for _, e := range t.Endpoints {
-		if connected && isURL(e) {
+		if connected && !strings.HasPrefix(e, "unix:") && strings.ContainsAny(e, "/?#@") { // it may hold a password, which must not be shown
 			v.fault(at.where+": an endpoint that is a URL, or holds a user, a password or a path", insteadOfURL(e, d), place)
 			continue
 		}
@@ -49,12 +49,6 @@ func unfit(d driver.Driver, endpoint string) error {
 		return r.CheckAddress(endpoint)
 	}
 	return nil
-}
-
-// isURL reports whether an endpoint is in other clients' form, SCHEME://USER:PASSWORD@HOST:PORT/PATH or a part of that. Its text, which may hold a
-// password, must not be shown.
-func isURL(e string) bool {
-	return !strings.HasPrefix(e, "unix:") && strings.ContainsAny(e, "/?#@")
 }
 
 // insteadOfURL says what to write instead of a URL, by the names of the driver's arguments for its parts.

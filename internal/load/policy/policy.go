@@ -26,6 +26,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -149,18 +150,11 @@ func perSecond(rate float64) string {
 // Print writes the policy as text that Parse accepts, with unset limits as comments.
 func (p *Policy) Print(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("targets = [")
-	for i, place := range p.Targets {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%q", place)
-	}
-	b.WriteString("]\n")
+	fmt.Fprintf(&b, "targets = %s\n", listed(p.Targets))
 	if p.Commands == nil {
 		b.WriteString("# commands: not bounded\n")
 	} else {
-		fmt.Fprintf(&b, "commands = [%s]\n", strings.Join(quoted(p.Commands), ", "))
+		fmt.Fprintf(&b, "commands = %s\n", listed(p.Commands))
 	}
 	for _, bound := range p.bounds() {
 		if bound.n > 0 {
@@ -189,15 +183,12 @@ func (p *Policy) Admit(to netip.AddrPort, socket string) error {
 		}
 	}
 	for _, a := range append(embedded(to.Addr()), to.Addr()) {
-		if !p.lists(netip.AddrPortFrom(a, to.Port()), socket) {
+		at := netip.AddrPortFrom(a, to.Port())
+		if !slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(at, socket) }) {
 			return fmt.Errorf("this worker's policy: targets: %s is not among them", TextOf(to, socket))
 		}
 	}
 	return nil
-}
-
-func (p *Policy) lists(to netip.AddrPort, socket string) bool {
-	return slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(to, socket) })
 }
 
 // unbounded are commands of which one may do the work of thousands, besides EVAL… and FCALL…; REQUESTS are those of a trace, which may be any.
@@ -216,11 +207,13 @@ func (p *Policy) refuse(commands []string) (refused []string) {
 	return refused
 }
 
-func quoted(texts []string) (all []string) {
+// listed writes a list of texts.
+func listed[T any](texts []T) string {
+	var all []string
 	for _, text := range texts {
-		all = append(all, fmt.Sprintf("%q", text))
+		all = append(all, strconv.Quote(fmt.Sprint(text)))
 	}
-	return all
+	return "[" + strings.Join(all, ", ") + "]"
 }
 
 // Need lists what a worker's part of a phase needs, as far as is known before it begins.

@@ -77,7 +77,8 @@ func Check(ctx context.Context, dial func(context.Context) (net.Conn, error), pr
 	for _, k := range c.checks() {
 		err := k.run()
 		r.Findings = append(r.Findings, Finding{k.name, err, k.remedy})
-		if lost(err) {
+		var network *net.OpError
+		if errors.As(err, &network) && (network.Op == "dial" || network.Timeout()) { // the server is lost, or was silent for too long
 			return r, nil // what follows would only say the same
 		}
 	}
@@ -122,12 +123,6 @@ func (c *checker) over(f func(*behaviour.Conn) error) error {
 		return err
 	}
 	return f(&behaviour.Conn{Conn: conn, Codec: resp2{codec}})
-}
-
-// lost reports whether a server cannot be reached any more, or was silent for too long.
-func lost(err error) bool {
-	var network *net.OpError
-	return errors.As(err, &network) && (network.Op == "dial" || network.Timeout())
 }
 
 // resp2 refuses RESP3.

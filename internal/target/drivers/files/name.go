@@ -55,9 +55,6 @@ func keyOf(name string) (key string, ok bool) {
 	return key, err == nil && string(appendName(nil, []byte(key))) == name
 }
 
-// draftName returns the name of the file that a session writes before it takes a key's place.
-func draftName(session int) string { return fmt.Sprintf(",%d", session) }
-
 // ours reports whether this driver gives files in a shelf such a name.
 func ours(name string) bool {
 	if number, draft := strings.CutPrefix(name, ","); draft {

@@ -56,7 +56,7 @@ func open(ctx context.Context, c *Config, site localfile.Site, k kernel) (*store
 		return nil, errors.Join(err, closing, s.Remove())
 	}
 	for i := site.From; i < site.To; i++ {
-		s.sessions = append(s.sessions, &session{store: s, draft: draftName(i)})
+		s.sessions = append(s.sessions, &session{store: s, draft: fmt.Sprintf(",%d", i)})
 	}
 	return s, nil
 }

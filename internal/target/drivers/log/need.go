@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"sort"
 	"syscall"
@@ -190,14 +189,6 @@ func about(n int64) string {
 		}
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// gone adds what to do about an earlier phase's file that could not be opened.
-func gone(err error) error {
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, pmem.ErrLocked) || errors.Is(err, pmlog.ErrCorrupt) {
-		return fmt.Errorf("%w; let nobody else change files below --log-root", err)
-	}
-	return err
 }
 
 // fileName returns the name of the log whose first session is from.

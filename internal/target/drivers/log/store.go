@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
 // store is the log files of a worker's sessions in a phase.
@@ -126,8 +127,10 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 		return fmt.Errorf("%w%s", err, remedy(err))
 	case err != nil && f.fresh:
 		return localfile.Unmade(err, s.root.Name())
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, pmem.ErrLocked), errors.Is(err, pmlog.ErrCorrupt):
+		return fmt.Errorf("%w; let nobody else change files below --log-root", err)
 	case err != nil:
-		return gone(err)
+		return err
 	}
 	s.files = append(s.files, f)
 	if err := s.form.Kind.fits(f.regions[0].Alignment()); err != nil {

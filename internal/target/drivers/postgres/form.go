@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -109,7 +110,7 @@ func compile(f driver.Form) (*statement, error) {
 	if !ok {
 		return nil, fmt.Errorf("postgres: form is a %T, want a *postgres.Form", f.Words)
 	}
-	s := &statement{verb: f.Verb, op: f.Name, name: nameOf(f.Verb), sql: words.Request.SQL, result: inText}
+	s := &statement{verb: f.Verb, op: f.Name, name: "op" + strconv.Itoa(int(f.Verb)), sql: words.Request.SQL, result: inText}
 	var errs []error
 	switch r := words.Request; {
 	case r.Form != "" && r.Form != requests:

@@ -165,7 +165,7 @@ func (c *Config) settings(endpoint, password string) (*pgconn.Config, error) {
 	if query.Get("application_name") == "" {
 		query.Set("application_name", "loadgen")
 	}
-	u.RawQuery = written(query)
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // to libpq, unlike to a form, a '+' is no blank
 	settings, err := pgconn.ParseConfig(u.String())
 	if err != nil {
 		return nil, errors.New("url, or the worker's environment (PGSSLROOTCERT and its like), has a setting that PostgreSQL does not know, a value that does not fit, or a file that is not there")

@@ -137,9 +137,6 @@ func settingsOf(u *url.URL) (url.Values, error) {
 	return query, err
 }
 
-// written is the inverse of settingsOf. To libpq, unlike to a form, a '+' is no blank.
-func written(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }
-
 // Driver is the postgres driver. Its zero value is ready to use.
 type Driver struct{}
 

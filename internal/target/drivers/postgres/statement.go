@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
@@ -108,6 +107,3 @@ func (c *Config) own() []*statement {
 
 // marked returns the comment that a verb's statement begins with.
 func marked(verb string) string { return "/* loadgen " + verb + " */ " }
-
-// nameOf returns the name of a worded statement on a connection.
-func nameOf(v driver.Verb) string { return "op" + strconv.Itoa(int(v)) }
