@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"os"
@@ -15,11 +17,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/loadgen/loadgen/internal/target/drivers/memcached"
-	"github.com/loadgen/loadgen/internal/target/drivers/redis"
-	"github.com/loadgen/loadgen/internal/target/drivers/web"
-	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // server is a running redis-server, memcached, postgres or nginx.
@@ -111,21 +108,17 @@ func (s *server) stop() {
 
 // stats returns the server's figures about itself.
 func (s *server) stats() (map[string]float64, error) {
-	asks, link := driver.Informant(redis.Driver{}), driver.Link{Endpoint: "127.0.0.1:" + s.port} // adapters speak RESP, too
 	switch s.kind {
 	case "postgres":
 		return postgresStats(s.port)
-	case "memcached":
-		asks = memcached.Driver{}
 	case "web":
-		asks = web.Driver{}
+		figures, err := webStats(s.port, s.dir)
+		if err == nil {
+			s.asked++
+		}
+		return figures, err
 	}
-	link.Config = asks.NewConfig()
-	question, err := asks.AppendQuestion(nil, link)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := net.DialTimeout("tcp", link.Endpoint, time.Second)
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+s.port, time.Second)
 	if err != nil {
 		return nil, err
 	}
@@ -133,26 +126,32 @@ func (s *server) stats() (map[string]float64, error) {
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return nil, err
 	}
-	var told map[string]string
-	in := driver.Asker{Conn: conn, Most: 1 << 20}
-	in.Say(question)
-	if err := in.Next(func(b []byte) (n int, err error) {
-		told, n, err = asks.ParseFigures(b)
-		return n, err
-	}); err != nil {
+	ask, separator := "stats\r\n", " "
+	if s.kind != "memcached" {
+		ask, separator = "*2\r\n$4\r\nINFO\r\n$5\r\nstats\r\n", ":"
+	}
+	if _, err := conn.Write([]byte(ask)); err != nil {
 		return nil, err
 	}
+	in, size := bufio.NewReader(conn), int64(math.MaxInt64)
+	if s.kind != "memcached" {
+		head, err := in.ReadString('\n')
+		if err == nil {
+			size, err = strconv.ParseInt(strings.Trim(head, "$\r\n"), 10, 64)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	figures := map[string]float64{}
-	for name, text := range told {
+	lines := bufio.NewScanner(io.LimitReader(in, size))
+	for lines.Scan() && lines.Text() != "END" {
+		name, text, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "STAT "), separator)
 		if figure, err := strconv.ParseFloat(text, 64); err == nil {
 			figures[name] = figure
 		}
 	}
-	if s.kind == "web" {
-		s.asked++
-		err = addMisses(figures, s.dir)
-	}
-	return figures, err
+	return figures, lines.Err()
 }
 
 // cpu returns the processor time that the server's process has taken, in ns: by the clock that clock_getcpuclockid(3) names.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,7 +59,7 @@ http {
 		listen 127.0.0.1:%s;
 		root data;
 		location / { dav_methods PUT; }
-		location = /stub_status { stub_status; access_log off; }
+		location = /status { stub_status; access_log off; }
 	}
 }
 `
@@ -78,12 +80,35 @@ func initWeb(port, dir string) error {
 	)
 }
 
-// addMisses adds how many requests nginx has logged that were gets, which found nothing, and how many that were not.
-func addMisses(figures map[string]float64, dir string) error {
+// webStats returns how many requests nginx has answered, including this one, how many of them were gets that found nothing, and how many were not
+// gets.
+func webStats(port, dir string) (map[string]float64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/status", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Close = true
+	response, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	page, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil {
+		return nil, err
+	}
+	requests, err := number(regexp.MustCompile(`requests\s+\d+ \d+ (\d+)`))(string(page))
+	if err != nil {
+		return nil, err
+	}
 	log, err := os.ReadFile(filepath.Join(webDir(dir), "access.log"))
+	if err != nil {
+		return nil, err
+	}
 	lines, gets := strings.Count(string(log), "\n"), strings.Count(string(log), "GET ")
-	figures["get_misses"], figures["others"] = float64(gets), float64(lines-gets)
-	return err
+	return map[string]float64{"requests": requests, "get_misses": float64(gets), "others": float64(lines - gets)}, nil
 }
 
 // vegeta requests the keys in turn, with as many workers as the others have connections, for a time: it takes no number of requests.
