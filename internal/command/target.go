@@ -31,7 +31,6 @@ type serveFlags struct {
 	stalls                                 []string
 	connections                            int
 	space                                  cachenode.Space // of protocol hydra
-	early                                  bool
 }
 
 func newServe() *cobra.Command {
@@ -111,7 +110,6 @@ was worked on (INFO queue), from which anyone can compute how long it took.`,
 	f.StringSliceVar(&flags.space.Peers, "peers", nil, "hydra: the other nodes, `HOST:PORT,...`")
 	f.StringVar(&flags.space.Announce, "announce", "", "hydra: the `HOST:PORT` at which other nodes and clients reach this one, if not the one it listens on")
 	f.StringVar(&flags.space.Build, "build", "2011", "hydra: answer as the servers of `BUILD`: 2009-04-03, 2009-04-08 or 2011")
-	f.BoolVar(&flags.early, "early", false, "hydra: --build 2009-04-08")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and exit when it ends")
 	f.BoolVar(&attentive, "attentive", false, "poll instead of sleeping while requests arrive; takes a processor")
 	for _, own := range []string{"parent-pipe", "attentive"} { // for nodes that loadgen starts
@@ -158,9 +156,6 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 	}
 	if f.protocol == "hydra" {
 		cfg.Space = f.space
-		if f.early {
-			cfg.Space.Build = "2009-04-08"
-		}
 	}
 	if f.connections == 0 {
 		errs = append(errs, errors.New("--max-connections 0: write a number above 0"))
