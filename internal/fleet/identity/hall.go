@@ -12,31 +12,35 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
-// maxVisitors bounds a page's unproved connections; on the loopback these are all that were not made welcome. A further one replaces the oldest, so
-// that a crowd shuts nobody out.
+// maxVisitors bounds a page's unproved connections; on the loopback these are all that were not made welcome.
 const maxVisitors = 256
 
-// hall is a listener that tracks which of its connections are unproved.
-type hall struct {
+// Hall is a listener that tracks which of its connections are unproved. One more than it has places for closes the oldest, so that a crowd shuts
+// nobody out.
+type Hall struct {
 	net.Listener
+	places int
 
 	mu      sync.Mutex
+	shut    bool
 	waiting []*visitor // oldest first
 }
 
-func newHall(l net.Listener) *hall { return &hall{Listener: l} }
+// NewHall returns a hall with that many places.
+func NewHall(l net.Listener, places int) *Hall { return &Hall{Listener: l, places: places} }
 
 // visitor is a connection.
 type visitor struct {
 	net.Conn
-	hall *hall
+	hall *Hall
 }
 
-// Accept returns the next connection.
-func (h *hall) Accept() (net.Conn, error) {
+// Accept returns the next connection. It is unproved until its deadline is lifted, or [Welcome] is called with a request of it.
+func (h *Hall) Accept() (net.Conn, error) {
 	conn, err := h.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -44,12 +48,34 @@ func (h *hall) Accept() (net.Conn, error) {
 	v := &visitor{conn, h}
 	h.mu.Lock()
 	h.waiting = append(h.waiting, v)
-	oldest, full := h.waiting[0], len(h.waiting) > maxVisitors
+	oldest, shut, full := h.waiting[0], h.shut, len(h.waiting) > h.places
 	h.mu.Unlock()
-	if full {
+	switch {
+	case shut:
+		_ = v.Close() // nobody waits for it
+	case full:
 		_ = oldest.Close() // it has had its chance
 	}
 	return v, nil
+}
+
+// Shut closes all unproved connections, now and from now on.
+func (h *Hall) Shut() {
+	h.mu.Lock()
+	h.shut = true
+	waiting := slices.Clone(h.waiting)
+	h.mu.Unlock()
+	for _, v := range waiting {
+		_ = v.Close() // nothing it has sent was accepted
+	}
+}
+
+// SetDeadline is called with a zero time by gRPC, once a connection has proved itself and begun to speak.
+func (v *visitor) SetDeadline(t time.Time) error {
+	if t.IsZero() {
+		v.hall.forget(v)
+	}
+	return v.Conn.SetDeadline(t)
 }
 
 // Close ends the connection.
@@ -58,7 +84,10 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
-func (h *hall) forget(v *visitor) {
+// SyscallConn gives access to the socket.
+func (v *visitor) SyscallConn() (syscall.RawConn, error) { return socketOf(v.Conn) }
+
+func (h *Hall) forget(v *visitor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if i := slices.Index(h.waiting, v); i >= 0 {

@@ -77,8 +77,11 @@ func (w *watched) Read(b []byte) (int, error) {
 }
 
 // SyscallConn gives access to the socket.
-func (w *watched) SyscallConn() (syscall.RawConn, error) {
-	raw, ok := w.Conn.(syscall.Conn)
+func (w *watched) SyscallConn() (syscall.RawConn, error) { return socketOf(w.Conn) }
+
+// socketOf gives access to a connection's socket.
+func socketOf(conn net.Conn) (syscall.RawConn, error) {
+	raw, ok := conn.(syscall.Conn)
 	if !ok {
 		return nil, errors.New("no socket")
 	}

@@ -79,7 +79,7 @@ func (m PageMeans) Open() (*Door, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.listener, p.address = newHall(open), open.Addr().String()
+		p.listener, p.address = NewHall(open, maxVisitors), open.Addr().String()
 		return p, nil
 	}
 	if err := m.guard(p); err != nil {
@@ -95,7 +95,7 @@ func (m PageMeans) Open() (*Door, error) {
 	}
 	cfg := baseConfig()
 	cfg.GetCertificate, cfg.NextProtos = certificate, []string{"http/1.1"}
-	p.listener = tls.NewListener(newHall(tcp), cfg)
+	p.listener = tls.NewListener(NewHall(tcp, maxVisitors), cfg)
 	p.address = tcp.Addr().String()
 	if at, ok := tcp.Addr().(*net.TCPAddr); ok {
 		p.address = listen.Reach(at)

@@ -281,7 +281,7 @@ func TestCrowdOnTheLoopbackIsBounded(t *testing.T) {
 		crowd = append(crowd, conn)
 	}
 	require.Equal(t, 200, d.code("GET", "/metrics"))
-	hall, ok := d.Listener().(*hall)
+	hall, ok := d.Listener().(*Hall)
 	require.True(t, ok)
 	hall.mu.Lock()
 	require.LessOrEqual(t, len(hall.waiting), maxVisitors)

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -10,58 +9,6 @@ import (
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
 )
-
-// visitor is a connection that says whether it was closed.
-type visitor struct {
-	net.Conn
-	closed bool
-}
-
-func (v *visitor) Close() error              { v.closed = true; return nil }
-func (*visitor) SetDeadline(time.Time) error { return nil }
-
-// street is where connections come from, one after another.
-type street struct {
-	net.Listener
-	come []*visitor
-}
-
-func (s *street) Accept() (net.Conn, error) {
-	next := s.come[0]
-	s.come = s.come[1:]
-	return next, nil
-}
-
-// TestTheGateForgetsWhoHasComeIn: a connection that has proved itself, or is gone, takes no place any more. A deadline alone is no proof. One more than
-// there are places closes the oldest, and no other.
-func TestTheGateForgetsWhoHasComeIn(t *testing.T) {
-	come := make([]*visitor, maxUnproved+3)
-	for i := range come {
-		come[i] = &visitor{}
-	}
-	g := &gate{Listener: &street{come: come}}
-	accept := func(n int) (in []net.Conn) {
-		for range n {
-			conn, err := g.Accept()
-			require.NoError(t, err)
-			in = append(in, conn)
-		}
-		return in
-	}
-	in := accept(maxUnproved)
-	require.NoError(t, in[0].SetDeadline(time.Unix(5, 0)))
-	require.NoError(t, in[1].SetDeadline(time.Time{}))
-	require.NoError(t, in[2].Close())
-	require.Len(t, g.unproved, maxUnproved-2)
-	accept(2)
-	require.Equal(t, []bool{false, false, true, false}, []bool{come[0].closed, come[1].closed, come[2].closed, come[3].closed})
-	accept(1)
-	require.Equal(t, []bool{true, false, true, false}, []bool{come[0].closed, come[1].closed, come[2].closed, come[3].closed})
-	g.close()
-	require.False(t, come[1].closed)
-	require.True(t, come[3].closed)
-	require.Empty(t, g.unproved)
-}
 
 // echoing is a worker's session whose machine has slept for the given time.
 func echoing(t *testing.T, slept *time.Duration) *session {

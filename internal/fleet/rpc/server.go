@@ -396,7 +396,7 @@ func (s *Server) Close() {
 	for _, m := range members {
 		m.dismiss("the run has ended")
 	}
-	s.gate.close()
+	s.gate.Shut()
 	late := time.AfterFunc(s.cfg.Timing.Farewell, s.grpc.Stop)
 	s.grpc.GracefulStop()
 	late.Stop()
