@@ -122,7 +122,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 		New: func() rpc.Local {
 			return newEngine(&f.loops, keep, log)
 		},
-		CPU: machine.ProcessorTime,
+		CPU: machine.ProcessorTime, Suspended: machine.Suspended,
 	}
 	if f.page.means.Address == "" {
 		return work(cmd.Context(), cfg, nil, f.parentPipe)

@@ -19,7 +19,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
@@ -48,7 +47,7 @@ type JoinConfig struct {
 	// MaxLease bounds the lease that a coordinator may grant; 0 for DefaultMaxLease.
 	MaxLease time.Duration
 
-	// Suspended returns how long this machine has been suspended since it started; nil for machine.Suspended.
+	// Suspended returns how long this machine has been suspended since it started; if nil, it never is.
 	Suspended func() time.Duration
 
 	// CPU returns this process's processor time, for the coordinator to show; if nil, it is not reported.
@@ -176,7 +175,7 @@ func newSession(cfg JoinConfig, proof credentials.TransportCredentials) *session
 		cfg.MaxLease = DefaultMaxLease
 	}
 	if cfg.Suspended == nil {
-		cfg.Suspended = machine.Suspended
+		cfg.Suspended = func() time.Duration { return 0 }
 	}
 	s := &session{
 		cfg: cfg, proof: identity.Handshake(proof), incarnation: rand.Text(), epoch: time.Now(),

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/judge"
@@ -105,8 +104,7 @@ func (c *Config) emptied(ctx context.Context, j job, p *plan.Plan) error {
 		if _, err := w.Prepare(ctx, worker.Step{Seq: i, Phase: ph.Name, Kind: worker.Clear, Last: true, To: ph.Sessions()}); err != nil {
 			return fmt.Errorf("delete the keys of target %q: %w", ph.Target, err)
 		}
-		none := func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil }
-		final, err := w.Run(ctx, time.Since(zero), none)
+		final, err := w.Run(ctx, time.Since(zero), worker.Forget)
 		if err != nil {
 			return fmt.Errorf("delete the keys of target %q: %w", ph.Target, err)
 		}

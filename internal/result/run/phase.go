@@ -323,6 +323,12 @@ type RowResponse struct {
 // End is when the row ends, in seconds since the phase's origin.
 func (r Row) End() float64 { return r.T }
 
+// Answers says that what the phase's search has found says a reason already.
+func (p *Phase) Answers(why Reason) bool {
+	s := p.Search
+	return why.Code == reason.NoRateHeld && s != nil && (s.FirstFailed != nil || s.ClientBound != nil)
+}
+
 // Closed says that the phase's ops were due when others ended, not by a schedule.
 func (p *Phase) Closed() bool { return p.Model == ModelClosed }
 

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
-	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/live"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
@@ -222,8 +221,8 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	for i := range r.Losses {
 		v.Losses = append(v.Losses, r.Losses[i].Worker+": "+r.Losses[i].Brief())
 	}
-	v.Environment = environmentOf(&r.Environment)
-	v.Servers = serversOf(&r.Environment)
+	v.Environment = environmentOf(r)
+	v.Servers = serversOf(r)
 	return v
 }
 
@@ -264,7 +263,8 @@ func newAssertView(a run.AssertResult, soFar bool) assertView {
 	return v
 }
 
-func environmentOf(e *machine.Environment) []words.Fact {
+func environmentOf(r *run.Run) []words.Fact {
+	e := &r.Environment
 	facts := []words.Fact{
 		{Name: "host", Text: []string{e.Hostname}},
 		{Name: "system", Text: []string{strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)}},
@@ -290,11 +290,11 @@ func environmentOf(e *machine.Environment) []words.Fact {
 	return slices.DeleteFunc(facts, func(f words.Fact) bool { return strings.Join(f.Text, "") == "" })
 }
 
-func serversOf(e *machine.Environment) []serverView {
+func serversOf(r *run.Run) []serverView {
 	var all []serverView
-	for _, target := range slices.Sorted(maps.Keys(e.Servers)) {
-		for _, endpoint := range slices.Sorted(maps.Keys(e.Servers[target])) {
-			said := e.Servers[target][endpoint]
+	for _, target := range slices.Sorted(maps.Keys(r.Environment.Servers)) {
+		for _, endpoint := range slices.Sorted(maps.Keys(r.Environment.Servers[target])) {
+			said := r.Environment.Servers[target][endpoint]
 			v := serverView{Name: target + " at " + endpoint}
 			for _, name := range slices.Sorted(maps.Keys(said)) {
 				v.Facts = append(v.Facts, words.Fact{Name: name, Text: []string{said[name]}})

@@ -129,7 +129,7 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	v.Runs = runsTable(s.Study, comparisons)
 	v.RunFigures = repetitions(s.Study, comparisons)
 	if first := baselineRun(s.Study); first != nil {
-		v.Environment = environmentOf(&first.Environment)
+		v.Environment = environmentOf(first)
 		if first.Environment.Hostname != "" {
 			v.Machine = words.Machine(first)
 		}
@@ -154,9 +154,9 @@ func baselineRun(s *timeline.Study) *run.Run {
 // unlike says how the runs' environments differ from that of first.
 func unlike(s *timeline.Study, first *run.Run) []string {
 	var all []string
-	want := environmentOf(&first.Environment)
+	want := environmentOf(first)
 	for _, r := range s.Runs {
-		for _, f := range environmentOf(&r.Environment) {
+		for _, f := range environmentOf(r) {
 			i := slices.IndexFunc(want, func(g words.Fact) bool { return g.Name == f.Name })
 			if i >= 0 && slices.Equal(want[i].Text, f.Text) {
 				continue

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
-	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -83,8 +82,8 @@ func Doubts(r *run.Run) []Doubt {
 				continue // the reason for the run's end says it
 			}
 			s := placeOf(ph, why.Text)
-			if why.Code == reason.NoRateHeld && ph.Search != nil && (ph.Search.FirstFailed != nil || ph.Search.ClientBound != nil) {
-				s.text = "" // the answer says it
+			if ph.Answers(why) {
+				s.text = ""
 			}
 			if Loads(r) > 1 || !ph.Kind.Timed() {
 				s.place = strings.TrimSuffix(name+" "+s.place, " ")
