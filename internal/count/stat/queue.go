@@ -16,18 +16,7 @@ func MD1Wait(load, q float64) float64 {
 		return 0 // at least the share q does not wait at all
 	}
 	decay := md1Decay(load)
-	low, high := 0.0, 1.0
-	for md1Tail(load, decay, high) > 1-q {
-		high *= 2
-	}
-	for range 60 {
-		if mid := (low + high) / 2; md1Tail(load, decay, mid) > 1-q {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return high
+	return end(func(t float64) bool { return md1Tail(load, decay, t) > 1-q })
 }
 
 // md1Tail returns P(W > t).
@@ -49,17 +38,5 @@ func md1Tail(load, decay, t float64) float64 {
 
 // md1Decay solves ρ(e^x − 1) = x for x > 0.
 func md1Decay(load float64) float64 {
-	low, high := 0.0, 1.0
-	below := func(x float64) bool { return load*math.Expm1(x) < x }
-	for below(high) {
-		high *= 2
-	}
-	for range 100 {
-		if mid := (low + high) / 2; below(mid) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return high
+	return end(func(x float64) bool { return load*math.Expm1(x) < x })
 }

@@ -34,8 +34,13 @@ func StudentLimit(p, free float64) float64 {
 	case p <= 0:
 		return math.Inf(1)
 	}
+	return end(func(t float64) bool { return Student(t, free) > p }) // at the latest at infinity, where Student is 0
+}
+
+// end returns where a condition that holds from 0 on ends.
+func end(holds func(float64) bool) float64 {
 	low, high := 0.0, 1.0
-	for Student(high, free) > p { // ends at the latest at infinity, where Student is 0
+	for holds(high) {
 		low, high = high, 2*high
 	}
 	for {
@@ -43,7 +48,7 @@ func StudentLimit(p, free float64) float64 {
 		if mid <= low || mid >= high {
 			return high
 		}
-		if Student(mid, free) > p {
+		if holds(mid) {
 			low = mid
 		} else {
 			high = mid

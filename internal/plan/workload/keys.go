@@ -208,9 +208,5 @@ func share(count uint64, i, parts int) uint64 {
 
 // appendAbsent appends a key that is never put: its number is above those of all datasets. There are as many such keys as keys.
 func (k *keySpace) appendAbsent(dst []byte, pool, index uint64) []byte {
-	number := pool + index
-	if number >= k.wrap {
-		number -= k.wrap
-	}
-	return k.format.Append(dst, absent+number)
+	return k.format.Append(dst, absent+k.number(pool, index))
 }
