@@ -35,7 +35,8 @@ func (f *fills) take(st *opState, step *op.Step) bool {
 		return false
 	}
 	f.l.gate.refund(f.width)
-	if step.Outcome != driver.Miss && (step.Outcome > driver.Miss || step.Good == len(st.Batch)) || f.l.stopped {
+	there := step.Outcome == driver.OK && step.Good == len(st.Batch) // of a get of one key, both are 0
+	if step.Outcome > driver.Miss || there || f.l.stopped {
 		return false
 	}
 	key, rest := append(f.op.Key[:0], st.Key...), f.op.Batch

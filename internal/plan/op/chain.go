@@ -76,7 +76,7 @@ func (p *Chain) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	o := ev.Op
 	s := &p.states[o.Slot]
 	s.pending--
-	i, outcome := s.at(ev.Tag), (*Plain)(nil).Outcome(ev.Kind, ev.Reply)
+	i, outcome := s.at(ev.Tag), outcomeOf(ev.Kind, ev.Reply)
 	step := Step{}
 	switch {
 	case outcome == driver.OK:
