@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/loadgen/loadgen/internal/plan/rowfile"
 )
@@ -302,7 +303,7 @@ var owned = []string{"host", "content-length", "transfer-encoding", "connection"
 
 func (r *targetReader) header(name, value string) error {
 	switch {
-	case !token(name):
+	case len(name) > 100 || !httpguts.ValidHeaderFieldName(name):
 		return r.fault(fmt.Sprintf("%.80q is not a header's name: write letters, digits and -", name))
 	case slices.Contains(owned, strings.ToLower(name)):
 		return r.fault(fmt.Sprintf("the header %s: leave it out: it is written where the request is sent, Host as the target's host says", name))
@@ -315,11 +316,4 @@ func (r *targetReader) header(name, value string) error {
 // method reports whether a text is a method that a target can have.
 func method(s string) bool {
 	return s != "" && len(s) <= 32 && s != "CONNECT" && !strings.ContainsFunc(s, func(c rune) bool { return (c < 'A' || c > 'Z') && c != '-' })
-}
-
-// token reports whether a text can be a header's name (RFC 9110, 5.6.2).
-func token(s string) bool {
-	return s != "" && len(s) <= 100 && !bytes.ContainsFunc([]byte(s), func(c rune) bool {
-		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
-	})
 }

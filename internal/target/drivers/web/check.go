@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
@@ -46,7 +47,7 @@ func parseSelector(text string) (s selector, err error) {
 		s.path, err = parsePath(rest)
 	case kind == "body" && rest != "":
 		s.re, err = regexp.Compile(rest)
-	case text == "body", (kind == "header" || kind == "cookie") && token(rest):
+	case text == "body", (kind == "header" || kind == "cookie") && httpguts.ValidHeaderFieldName(rest):
 	default:
 		err = errors.New(writeSelector)
 	}

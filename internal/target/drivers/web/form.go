@@ -19,6 +19,7 @@ import (
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
+	"golang.org/x/net/http/httpguts"
 )
 
 // Form is the content of an op block of a web target.
@@ -149,7 +150,7 @@ func compile(f *Form, verb driver.Verb) (*wording, error) {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	parse := parsing(wrong)
-	if !token(w.method) || len(w.method) > 32 || w.method != strings.ToUpper(w.method) || w.method == "CONNECT" {
+	if !httpguts.ValidHeaderFieldName(w.method) || len(w.method) > 32 || w.method != strings.ToUpper(w.method) || w.method == "CONNECT" {
 		wrong("method = %.60q: write GET, PUT, POST, DELETE, HEAD or another method of the server's, in capitals; not CONNECT", w.method)
 	}
 	w.path = parse("path", f.Request.Path)
@@ -335,7 +336,7 @@ func readHeaders(all map[string]string, parse func(attribute, text string) form.
 		text, lower := all[name], strings.ToLower(name)
 		remedy, own := taken[lower]
 		switch {
-		case !token(name) || len(name) > 100:
+		case !httpguts.ValidHeaderFieldName(name) || len(name) > 100:
 			wrong("headers has %.60q: write a header's name, of letters, digits and -", name)
 		case own:
 			wrong("headers has %q: %s", name, remedy)
@@ -491,13 +492,6 @@ func names(head []byte, name string) bool {
 		head = head[at+1:]
 	}
 	return false
-}
-
-// token reports whether a text is a token of RFC 9110: a method, or a header's name.
-func token(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	})
 }
 
 // plain reports whether a text can be a header's value.
