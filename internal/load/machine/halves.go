@@ -19,7 +19,7 @@ func Halves(root fs.FS) (loops, servers []int) {
 	if err != nil {
 		return nil, nil
 	}
-	r := environment{root: root, nulls: map[string]null{}}
+	r := environment{root: root}
 	if quota, _ := r.cgroup(); len(cpus) < 2 || quota != nil && *quota < 2 {
 		return nil, nil
 	}

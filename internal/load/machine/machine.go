@@ -20,54 +20,36 @@ import (
 // Read describes this machine and process, except for Servers. root is the file system with proc and sys: os.DirFS("/"). Facts that cannot be read are
 // missing, with the reason in Nulls. Only Linux provides all of them.
 func Read(root fs.FS) Environment {
-	r := environment{root: root, nulls: map[string]null{}}
-	e := Environment{
-		Go:          runtime.Version(),
-		OS:          runtime.GOOS,
-		Arch:        runtime.GOARCH,
-		CPUs:        runtime.NumCPU(),
-		GOMAXPROCS:  runtime.GOMAXPROCS(0),
-		Kernel:      r.line("kernel", "proc/sys/kernel/osrelease"),
-		Hostname:    r.line("hostname", "proc/sys/kernel/hostname"),
-		ClockSource: r.line("clock_source", "sys/devices/system/clocksource/clocksource0/current_clocksource"),
-		Governor:    r.line("governor", "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-		CPUModel:    r.field("cpu_model", "proc/cpuinfo", "model name"),
-		Servers:     map[string]map[string]map[string]string{},
-	}
-	e.MemoryBytes = r.memory()
-	e.FDSoft, e.FDHard = r.files()
-	e.CgroupCPUs, e.MemoryLimitBytes = r.cgroup()
-	for fact, why := range r.nulls {
-		e.Null(fact, why.text, why.unlimited)
-	}
-	return e
+	r := environment{root: root, Environment: Environment{
+		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+		Servers: map[string]map[string]map[string]string{},
+	}}
+	r.Kernel = r.line("kernel", "proc/sys/kernel/osrelease")
+	r.Hostname = r.line("hostname", "proc/sys/kernel/hostname")
+	r.ClockSource = r.line("clock_source", "sys/devices/system/clocksource/clocksource0/current_clocksource")
+	r.Governor = r.line("governor", "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+	r.CPUModel = r.field("cpu_model", "proc/cpuinfo", "model name")
+	r.MemoryBytes = r.memory()
+	r.FDSoft, r.FDHard = r.files()
+	r.CgroupCPUs, r.MemoryLimitBytes = r.cgroup()
+	return r.Environment
 }
 
 // environment reads proc and sys, and records why a fact is missing.
 type environment struct {
-	root  fs.FS
-	nulls map[string]null
-}
-
-// null is the reason why a fact is missing.
-type null struct {
-	text      string
-	unlimited bool // the machine sets no limit
+	Environment
+	root fs.FS
 }
 
 // unreadable records that facts could not be read.
 func (r *environment) unreadable(why string, facts ...string) {
 	for _, fact := range facts {
-		r.nulls[fact] = null{text: why}
+		r.Null(fact, why, false)
 	}
 }
 
 // unlimited records that the machine sets no limit.
-func (r *environment) unlimited(facts ...string) {
-	for _, fact := range facts {
-		r.nulls[fact] = null{text: "unlimited", unlimited: true}
-	}
-}
+func (r *environment) unlimited(fact string) { r.Null(fact, "unlimited", true) }
 
 // line returns the first line of a file.
 func (r *environment) line(fact, name string) string {
@@ -147,17 +129,16 @@ func (r *environment) limit(fact, text string) *int64 {
 // cgroup returns the limits of this process's control groups on CPU time and memory: the tightest of the group and its ancestors. Version 2 has them in
 // cpu.max ("100000 50000" or "max 50000", quota and period) and memory.max.
 func (r *environment) cgroup() (cpus *float64, memory *int64) {
-	r.unlimited("cgroup_cpus", "memory_limit_bytes")
 	err := controlGroups(r.root, func(controller, dir string) { r.bounds(controller, dir, &cpus, &memory) })
 	if err != nil {
 		r.unreadable(err.Error(), "cgroup_cpus", "memory_limit_bytes")
 		return nil, nil
 	}
-	if cpus != nil {
-		delete(r.nulls, "cgroup_cpus")
+	if cpus == nil {
+		r.unlimited("cgroup_cpus")
 	}
-	if memory != nil {
-		delete(r.nulls, "memory_limit_bytes")
+	if memory == nil {
+		r.unlimited("memory_limit_bytes")
 	}
 	return cpus, memory
 }

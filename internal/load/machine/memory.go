@@ -35,7 +35,7 @@ func Room(root fs.FS) (int64, bool) {
 
 // unused returns the bytes that the kernel could give without swapping; math.MaxInt64 if unknown.
 func unused(root fs.FS) int64 {
-	r := environment{root: root, nulls: map[string]null{}}
+	r := environment{root: root}
 	kB, err := strconv.ParseInt(strings.TrimSuffix(r.field("available", "proc/meminfo", "MemAvailable"), " kB"), 10, 64)
 	if err != nil {
 		return math.MaxInt64

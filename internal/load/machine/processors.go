@@ -121,7 +121,7 @@ func (w *Watch) Stop() (measure.Machine, error) {
 
 // Boot returns the id that the kernel gives to this machine, and to every container on it, until it is restarted; "" if there is none.
 func Boot(root fs.FS) string {
-	host := environment{root: root, nulls: map[string]null{}}
+	host := environment{root: root}
 	return host.line("host", "proc/sys/kernel/random/boot_id")
 }
 
@@ -131,7 +131,7 @@ func allowed(root fs.FS, pid int) ([]int, error) {
 	if pid != self {
 		name = "proc/" + strconv.Itoa(pid)
 	}
-	r := environment{root: root, nulls: map[string]null{}}
+	r := environment{root: root}
 	cpus, err := ParseList(r.field("cpus", name+"/status", "Cpus_allowed_list"))
 	if err != nil || len(cpus) == 0 {
 		return nil, fmt.Errorf("%s/status does not say which processors the process may use", name)
