@@ -87,6 +87,9 @@ func (p *phase) each(figures ...[]string) (paths []string) {
 			if f == "service" && p.Op[verb].Growth != nil {
 				paths = append(paths, "op."+verb+".growth")
 			}
+			if f == "latency" && p.Op[verb].Kind != nil {
+				paths = append(paths, "op."+verb+".kind")
+			}
 			if below, ok := strings.CutPrefix(f, "service"); ok && p.Op[verb].Sync != nil && p.Op[verb].Sync.Count > 0 {
 				paths = append(paths, "op."+verb+".write"+below, "op."+verb+".sync"+below)
 			}

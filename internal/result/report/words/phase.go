@@ -212,7 +212,11 @@ func Dataset(ph *run.Phase) string {
 	if d.File != nil {
 		keys += " of " + d.File.Path
 	}
-	return d.Name + ": " + keys + " " + pool + ", " + d.Pick + values
+	pick := d.Pick
+	if ph.Trace != nil {
+		pick = "as the trace numbers them"
+	}
+	return d.Name + ": " + keys + " " + pool + ", " + pick + values
 }
 
 // Untimed sums up a populate or a clear in a line; "" for a load, and if anything went wrong.
