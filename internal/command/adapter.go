@@ -14,10 +14,6 @@ import (
 	"github.com/loadgen/loadgen/internal/target/adapter"
 )
 
-func newAdapter() *cobra.Command {
-	return group("adapter", "Check adapters, which let loadgen load any store", newAdapterCheck())
-}
-
 func newAdapterCheck() *cobra.Command {
 	var shared bool
 	c := &cobra.Command{

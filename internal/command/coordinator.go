@@ -34,10 +34,6 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-func newCoordinator(known *drivers.Set) *cobra.Command {
-	return group("coordinator", "Run plans", newRun(known))
-}
-
 // runFlags are the flags of coordinator run.
 type runFlags struct {
 	planFlags

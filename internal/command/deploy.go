@@ -21,10 +21,6 @@ import (
 	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 
-func newDeploy(known *drivers.Set) *cobra.Command {
-	return group("deploy", "Print Kubernetes manifests or systemd units", newKubernetes(known), newSystemd(), newPod())
-}
-
 func newKubernetes(known *drivers.Set) *cobra.Command {
 	var k deploy.Kubernetes
 	flags := planFlags{known: known}

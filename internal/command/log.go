@@ -20,10 +20,6 @@ import (
 	"github.com/loadgen/loadgen/internal/target/drivers/log"
 )
 
-func newLog() *cobra.Command {
-	return group("log", "Look at log files that a killed run or a crash has left", newInspectLog(), newVerifyLog())
-}
-
 func newInspectLog() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect FILE",

@@ -204,8 +204,19 @@ tell: what was measured does not answer the question. If several apply, the firs
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newCapacity(known), newBench(known), newVersus(known), newSize(known), newDisk(known), newClean(known), newRun(known), newCoordinator(known), newWorker(known), newToken(), newDeploy(known), newTarget(), newPlan(known), newRuns(known), newReport(known), newTrace(), newLog(), newExplain(), newSelfcheck(), newAdapter(), newVerify(known), newVersion(known),
-		newCompletion())
+	root.AddCommand(newCapacity(known), newBench(known), newVersus(known), newSize(known), newDisk(known), newClean(known), newRun(known),
+		group("coordinator", "Run plans", newRun(known)),
+		newWorker(known),
+		group("token", "Let workers on other machines join", newTokenCreate(), newTokenList(), newTokenRevoke()),
+		group("deploy", "Print Kubernetes manifests or systemd units", newKubernetes(known), newSystemd(), newPod()),
+		group("target", "Run the built-in target", newServe()),
+		group("plan", "Write, check and show plans", newInit(known), newFmt(), newCheck(known), newShow(known)),
+		newRuns(known), newReport(known),
+		group("trace", "Record traffic, and replay it", newTraceRecord(), newTraceImport(), newTraceDiff()),
+		group("log", "Look at log files that a killed run or a crash has left", newInspectLog(), newVerifyLog()),
+		newExplain(), newSelfcheck(),
+		group("adapter", "Check adapters, which let loadgen load any store", newAdapterCheck()),
+		newVerify(known), newVersion(known), newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	complete(root, known)

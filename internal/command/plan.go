@@ -34,10 +34,6 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-func newPlan(known *drivers.Set) *cobra.Command {
-	return group("plan", "Write, check and show plans", newInit(known), newFmt(), newCheck(known), newShow(known))
-}
-
 func newCheck(known *drivers.Set) *cobra.Command {
 	flags := planFlags{known: known}
 	var root string

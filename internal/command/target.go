@@ -20,8 +20,6 @@ import (
 	"github.com/loadgen/loadgen/internal/target/cachenode"
 )
 
-func newTarget() *cobra.Command { return group("target", "Run the built-in target", newServe()) }
-
 // serveFlags are the flags of target serve, as written.
 type serveFlags struct {
 	listen, protocol, memory, passwordFile string
@@ -82,7 +80,7 @@ was worked on (INFO queue), from which anyone can compute how long it took.`,
 			return logged(flags.delayLog, func(log io.Writer) error {
 				cfg.DelayLog = log
 				if parentPipe {
-					return serveChild(cmd, cfg)
+					return orFailed(cachenode.RunChild(context.WithoutCancel(cmd.Context()), cfg, os.Stdin, cmd.OutOrStdout())) // the parent handles signals
 				}
 				return serve(cmd, cfg)
 			})
@@ -144,7 +142,9 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 	read("close", err)
 	cfg.Faults.Reset, err = share(f.reset)
 	read("reset", err)
-	read("listen "+f.listen, hostPort(f.listen))
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		read("listen "+f.listen, errors.New("write HOST:PORT, such as 127.0.0.1:7001"))
+	}
 	for _, text := range f.stalls {
 		s, err := cachenode.ParseStall(text)
 		read("stall", err)
@@ -164,14 +164,6 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 		return cfg, errors.Join(errs...)
 	}
 	return cfg, cfg.Validate()
-}
-
-// hostPort says what to write instead of an invalid address.
-func hostPort(text string) error {
-	if _, _, err := net.SplitHostPort(text); err != nil {
-		return errors.New("write HOST:PORT, such as 127.0.0.1:7001")
-	}
-	return nil
 }
 
 // logged calls serve with the file that delays are logged to, or nil if there is no name for one.
@@ -215,11 +207,6 @@ func refusedPort(cfg cachenode.Config, err error) error {
 		return fmt.Errorf("--listen: %w: this node's %s protocol has no password, so it serves this machine only: write 127.0.0.1:PORT", err, cfg.Protocol)
 	}
 	return fmt.Errorf("--listen: %w: write 127.0.0.1:PORT, or authenticate clients: --password-file FILE, with a password in a file of mode 0600", err)
-}
-
-// serveChild serves until the parent's pipe ends; the parent handles signals.
-func serveChild(cmd *cobra.Command, cfg cachenode.Config) error {
-	return orFailed(cachenode.RunChild(context.WithoutCancel(cmd.Context()), cfg, os.Stdin, cmd.OutOrStdout()))
 }
 
 // share parses a percentage as in plans, such as "0.1%", or a number, such as 0.001.

@@ -14,10 +14,6 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 )
 
-func newToken() *cobra.Command {
-	return group("token", "Let workers on other machines join", newTokenCreate(), newTokenList(), newTokenRevoke())
-}
-
 func newTokenCreate() *cobra.Command {
 	var ttl time.Duration
 	var uses int

@@ -33,10 +33,6 @@ import (
 //go:embed trace.tmpl
 var replayPlan string
 
-func newTrace() *cobra.Command {
-	return group("trace", "Record traffic, and replay it", newTraceRecord(), newTraceImport(), newTraceDiff())
-}
-
 func newTraceImport() *cobra.Command {
 	var f importFlags
 	c := &cobra.Command{
