@@ -28,6 +28,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/target/capture"
+	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 )
 
 //go:embed trace.tmpl
@@ -367,7 +368,7 @@ func (f *importFlags) write(sorter *capture.Sorter, seed [32]byte, files []strin
 			p.Requests++
 			whole = whole[:0]
 			if p.Selects {
-				whole = capture.AppendCommand(whole, "SELECT", databases[r.Place])
+				whole = redis.AppendCommand(whole, "SELECT", databases[r.Place])
 			}
 			return out.Write(r.At-first, r.Client, op, append(whole, r.Bytes...))
 		})

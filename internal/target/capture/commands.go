@@ -2,12 +2,13 @@ package capture
 
 import (
 	_ "embed" // the table of commands
-	"encoding/binary"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 )
 
 // The commands of Redis 7.0 and Valkey 8.1 (COMMAND LIST), a kind on each line. Those that manage are of the categories admin and dangerous (ACL CAT),
@@ -132,7 +133,7 @@ func (r *Record) write(server string) {
 		fallthrough
 	default:
 		for _, words := range r.commands {
-			dst = AppendCommand(dst, words...)
+			dst = redis.AppendCommand(dst, words...)
 		}
 		if len(r.commands) > 1 {
 			r.Name = "multi"
@@ -141,43 +142,23 @@ func (r *Record) write(server string) {
 	r.Request = dst
 }
 
-// AppendCommand appends a command of Redis as it is sent.
-func AppendCommand(dst []byte, words ...string) []byte {
-	dst = append(strconv.AppendInt(append(dst, '*'), int64(len(words)), 10), "\r\n"...)
-	for _, w := range words {
-		dst = append(strconv.AppendInt(append(dst, '$'), int64(len(w)), 10), "\r\n"...)
-		dst = append(append(dst, w...), "\r\n"...)
-	}
-	return dst
-}
-
 // appendStatement appends a statement as PostgreSQL's clients send it: a Query, or with parameters Parse, Bind, Execute and Sync, of which the server
 // infers the parameters' types and reads their text.
 func appendStatement(dst []byte, sql string, parameters []string) []byte {
-	message := func(kind byte, body ...string) {
-		at := len(dst)
-		dst = append(dst, kind, 0, 0, 0, 0)
-		for _, b := range body {
-			dst = append(dst, b...)
+	messages := []pgproto3.FrontendMessage{&pgproto3.Query{String: sql}}
+	if len(parameters) > 0 {
+		bind := &pgproto3.Bind{} // portal and statement unnamed, all as text
+		for _, p := range parameters {
+			value := []byte(p)
+			if p == null {
+				value = nil
+			}
+			bind.Parameters = append(bind.Parameters, value)
 		}
-		binary.BigEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-1))
+		messages = []pgproto3.FrontendMessage{&pgproto3.Parse{Query: sql}, bind, &pgproto3.Execute{}, &pgproto3.Sync{}}
 	}
-	if len(parameters) == 0 {
-		message('Q', sql, "\x00")
-		return dst
+	for _, m := range messages {
+		dst, _ = m.Encode(dst) // only messages of 1 GiB are refused
 	}
-	number := func(n int) string { return string(binary.BigEndian.AppendUint32(nil, uint32(n))) }
-	bound := []string{"\x00\x00\x00\x00", number(len(parameters))[2:]} // portal and statement unnamed, all as text
-	for _, p := range parameters {
-		if p == null {
-			bound = append(bound, number(math.MaxUint32))
-		} else {
-			bound = append(bound, number(len(p)), p)
-		}
-	}
-	message('P', "\x00", sql, "\x00\x00\x00")
-	message('B', append(bound, "\x00\x00")...)
-	message('E', "\x00\x00\x00\x00\x00")
-	message('S')
 	return dst
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 )
 
 // Compared is a server whose replies are compared, and how to connect to it. Before makes it ready for a pass, and may let it hold keys; nil if nothing
@@ -164,7 +166,7 @@ func (x *Session) read() (reply, error) {
 
 // ask sends a command and returns its reply, which is an error if the server says so.
 func (x *Session) ask(words ...string) (reply, error) {
-	if _, err := x.out.Write(AppendCommand(nil, words...)); err != nil {
+	if _, err := x.out.Write(redis.AppendCommand(nil, words...)); err != nil {
 		return reply{}, err
 	}
 	if err := x.flush(); err != nil {

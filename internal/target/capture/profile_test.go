@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/plan/trace"
+	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 )
 
 // TestProfilesOfKnownLoads draws traces of twenty loads, and finds of each what it was.
@@ -44,13 +45,13 @@ func TestProfilesOfKnownLoads(t *testing.T) {
 			switch x := random.Float64(); {
 			case x < gets:
 				gotten++
-				err = w.Write(int64(at), 0, 0, AppendCommand(nil, "GET", key))
+				err = w.Write(int64(at), 0, 0, redis.AppendCommand(nil, "GET", key))
 			case x < 0.95:
 				size := 10 + random.IntN(100*(1+i))
 				put, bytesPut = put+1, bytesPut+float64(size)
-				err = w.Write(int64(at), 0, 0, AppendCommand(AppendCommand(nil, "SELECT", "3"), "SET", key, string(make([]byte, size))))
+				err = w.Write(int64(at), 0, 0, redis.AppendCommand(redis.AppendCommand(nil, "SELECT", "3"), "SET", key, string(make([]byte, size))))
 			default:
-				err = w.Write(int64(at), 0, 0, AppendCommand(nil, "HSET", key, "field", fmt.Sprint("v", gap)))
+				err = w.Write(int64(at), 0, 0, redis.AppendCommand(nil, "HSET", key, "field", fmt.Sprint("v", gap)))
 			}
 			require.NoError(t, err)
 		}

@@ -59,7 +59,7 @@ func (Driver) Describe(name string) driver.Figure {
 
 // AppendQuestion sends INFO, and INFO commandstats for the section that a plain INFO omits. Versions before 7 take one section at a time.
 func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
-	return appendCommand(appendCommand(dst, "INFO"), "INFO", "commandstats"), nil
+	return AppendCommand(AppendCommand(dst, "INFO"), "INFO", "commandstats"), nil
 }
 
 // ParseFigures reads the two replies. A line with several figures, such as cmdstat_get:calls=1,usec=2, yields cmdstat_get_calls and cmdstat_get_usec;

@@ -47,9 +47,9 @@ func TestFormsGoOutAsCommands(t *testing.T) {
 		f := formOf(true, nil, tt.command...)
 		for _, protocol := range []int{2, 3} {
 			req := driver.Request{Verb: f.Verb, Key: []byte("the key"), Value: &value, N: 1234567890}
-			require.Equal(t, string(appendCommand([]byte("before"), tt.want...)), string(codecOf(t, protocol, f).AppendRequest([]byte("before"), &req)))
+			require.Equal(t, string(AppendCommand([]byte("before"), tt.want...)), string(codecOf(t, protocol, f).AppendRequest([]byte("before"), &req)))
 			req.Asking = true
-			require.Equal(t, asking+string(appendCommand(nil, tt.want...)), string(codecOf(t, protocol, f).AppendRequest(nil, &req)))
+			require.Equal(t, asking+string(AppendCommand(nil, tt.want...)), string(codecOf(t, protocol, f).AppendRequest(nil, &req)))
 		}
 	}
 }

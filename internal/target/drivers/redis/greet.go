@@ -26,7 +26,7 @@ type step struct {
 func newGreeting(cfg *Config, password string, scripts ...string) greeting {
 	g := greeting{password: password}
 	add := func(s step, args ...string) {
-		g.request = appendCommand(g.request, args...)
+		g.request = AppendCommand(g.request, args...)
 		g.steps = append(g.steps, s)
 	}
 	if cfg.Protocol == 3 {
@@ -154,8 +154,8 @@ func printable(b []byte) string {
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// appendCommand appends a command as an array of bulk strings.
-func appendCommand(dst []byte, args ...string) []byte {
+// AppendCommand appends a command as an array of bulk strings.
+func AppendCommand(dst []byte, args ...string) []byte {
 	dst = append(dst, '*')
 	dst = appendLength(dst, len(args))
 	for _, arg := range args {

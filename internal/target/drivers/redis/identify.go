@@ -141,7 +141,7 @@ func (a *ask) describe(in *asker) error {
 		return nil // the trace says which commands there are
 	}
 	name := a.args[0].String()
-	in.Say(appendCommand(nil, "COMMAND", "INFO", name))
+	in.Say(AppendCommand(nil, "COMMAND", "INFO", name))
 	unknown, arity, flags := false, int64(0), []string(nil)
 	err := in.Next(func(b []byte) (int, error) {
 		head, at, err := readReply(b)
@@ -262,7 +262,7 @@ func newAsker(conn net.Conn) *asker {
 
 // ask sends a command, and reads the first value of the reply.
 func (a *asker) ask(command ...string) (reply, error) {
-	a.Say(appendCommand(nil, command...))
+	a.Say(AppendCommand(nil, command...))
 	return a.value()
 }
 

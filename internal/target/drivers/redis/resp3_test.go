@@ -291,7 +291,7 @@ type trackingCodec struct{ *codec }
 
 func (c trackingCodec) Greet(dst []byte) ([]byte, int) {
 	dst, n := c.codec.Greet(dst)
-	return appendCommand(dst, "CLIENT", "TRACKING", "ON"), n + 1
+	return AppendCommand(dst, "CLIENT", "TRACKING", "ON"), n + 1
 }
 
 func (c trackingCodec) ParseGreeting(b []byte, i int) (int, error) {

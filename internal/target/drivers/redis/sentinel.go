@@ -44,7 +44,7 @@ var all = [][2]int{{0, lastSlot}}
 func (s *Sentinel) nodes(in *asker) ([]driver.Node, error) {
 	var request []byte
 	for _, about := range []string{"GET-MASTER-ADDR-BY-NAME", "MASTER", "REPLICAS"} {
-		request = appendCommand(request, "SENTINEL", about, s.Master)
+		request = AppendCommand(request, "SENTINEL", about, s.Master)
 	}
 	in.Say(request)
 	at, err := in.texts()

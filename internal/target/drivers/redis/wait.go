@@ -64,7 +64,7 @@ var _ driver.Codec = (*waiting)(nil)
 func (w *Wait) waits(c dialect, read reader) driver.Codec {
 	x := &waiting{
 		dialect: c, copies: 1 + w.Replicas, read: read,
-		wait: appendCommand(nil, "WAIT", strconv.Itoa(w.Replicas), strconv.FormatInt(w.Timeout.Milliseconds(), 10)),
+		wait: AppendCommand(nil, "WAIT", strconv.Itoa(w.Replicas), strconv.FormatInt(w.Timeout.Milliseconds(), 10)),
 	}
 	for n := range w.Replicas {
 		x.few = append(x.few, fmt.Appendf(nil, "WAIT: %d of %d replicas had the put within %v", n, w.Replicas, w.Timeout))
