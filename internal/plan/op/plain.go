@@ -29,7 +29,9 @@ func (p *Plain) Home(o *Op) int {
 func (p *Plain) Remember(keys int64) { p.place = newMemo(p.place.Placement, keys, 1) }
 
 // Outcome returns the outcome of an op whose one request ended in an event of a kind. reply is used for Replied only.
-func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome { return outcomeOf(kind, reply) }
+func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {
+	return outcomeOf(kind, reply)
+}
 
 func outcomeOf(kind EventKind, reply *driver.Reply) driver.Outcome {
 	switch kind {
