@@ -164,8 +164,11 @@ func (ph *Phase) opsOn(t *Target, d *Dataset) (ops []string) {
 	return ops
 }
 
-// OpsOn returns the ops of the phase's load that go to one of its targets.
+// OpsOn returns the ops of the phase's load that go to one of its targets; of chains, what they are carried out by.
 func (ph *Phase) OpsOn(target string) (ops []Weight) {
+	if ph.Chain() != nil {
+		return []Weight{{driver.Get.String(), 1}, {driver.Put.String(), 1}}
+	}
 	if slices.Contains(ph.Behind, target) {
 		return ph.Ops
 	}

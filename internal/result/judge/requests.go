@@ -46,9 +46,7 @@ func rowAt(rows []row, i int) row {
 func (p *phase) asked(ph *plan.Phase) map[string][]driver.Verb {
 	all := map[string][]driver.Verb{}
 	for _, name := range ph.Targets() {
-		if all[name] = p.verbsOf(ph.OpsOn(name)); ph.Chain() != nil { // which is carried out by these
-			all[name] = []driver.Verb{driver.Get, driver.Put}
-		}
+		all[name] = p.verbsOf(ph.OpsOn(name))
 	}
 	return all
 }
