@@ -65,10 +65,3 @@ func (w Words) Name(v Verb) string {
 
 // Most returns how many names of its own a plan may have.
 func (Words) Most() int { return maxOwn }
-
-// Own returns the plan's own names, sorted.
-func (w Words) Own() []string {
-	all := slices.Concat(w.own[0], w.own[1])
-	slices.Sort(all)
-	return all
-}

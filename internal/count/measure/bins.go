@@ -26,10 +26,7 @@ func (b *Bins) Shift() uint8 {
 	return minShift + b.doubled
 }
 
-// Add counts an end at offset nanoseconds from the step's origin; an end before the origin counts as at the origin.
-func (b *Bins) Add(offset int64) { b.AddN(offset, 1) }
-
-// AddN counts n ≥ 1 ends.
+// AddN counts n ≥ 1 ends at offset nanoseconds from the step's origin; ends before the origin count as at the origin.
 func (b *Bins) AddN(offset int64, n uint64) { *b.at(offset) += n }
 
 // at returns the bin of an end. It is small enough to be inlined.

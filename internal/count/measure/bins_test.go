@@ -14,7 +14,7 @@ const binWidth = int64(1) << minShift
 func binsOf(offsets ...int64) *Bins {
 	b := new(Bins)
 	for _, at := range offsets {
-		b.Add(at)
+		b.AddN(at, 1)
 	}
 	return b
 }

@@ -55,17 +55,17 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		{"response of miss", func(t *Totals) { t.Ops[driver.Put].Response[ClassMiss].Record(1) }, "put: response times 2, but miss 1"},
 		{"response of bad", func(t *Totals) { t.Ops[driver.Put].Response[ClassBad].Record(1) }, "put: response times 5, but bad 4"},
 		{"no bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Timeout] = nil }, "delete: ends in bins 0, but timeout 1"},
-		{"bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Miss].Add(1) }, "delete: ends in bins 2, but miss 1"},
+		{"bins", func(t *Totals) { t.Ops[driver.Delete].Bins[driver.Miss].AddN(1, 1) }, "delete: ends in bins 2, but miss 1"},
 		{
-			"bins of shed", func(t *Totals) { made(&t.Ops[driver.Get].Bins[driver.Shed]).Add(1) },
+			"bins of shed", func(t *Totals) { made(&t.Ops[driver.Get].Bins[driver.Shed]).AddN(1, 1) },
 			"get: ends that were shed in bins 1, but want 0",
 		},
-		{"turns", func(t *Totals) { t.Ops[driver.Delete].Turns[driver.Miss].Add(1) }, "delete: ends by turn in bins 2, but miss 1"},
-		{"turns of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Turns[driver.Miss].Add(1) }, "get: ends of keys by turn in bins 3, but miss 2"},
+		{"turns", func(t *Totals) { t.Ops[driver.Delete].Turns[driver.Miss].AddN(1, 1) }, "delete: ends by turn in bins 2, but miss 1"},
+		{"turns of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Turns[driver.Miss].AddN(1, 1) }, "get: ends of keys by turn in bins 3, but miss 2"},
 		{"due keys", func(t *Totals) { t.AddKeysDue(driver.Get, 1) }, "keys of get: due 17, but ok 13 + miss 2 +"},
-		{"bins of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Bins[driver.Miss].Add(1) }, "get: ends of keys in bins 3, but miss 2"},
+		{"bins of keys", func(t *Totals) { t.Ops[driver.Get].Keys.Bins[driver.Miss].AddN(1, 1) }, "get: ends of keys in bins 3, but miss 2"},
 		{
-			"bins of shed keys", func(t *Totals) { made(&t.Ops[driver.Get].Keys.Bins[driver.Shed]).Add(1) },
+			"bins of shed keys", func(t *Totals) { made(&t.Ops[driver.Get].Keys.Bins[driver.Shed]).AddN(1, 1) },
 			"get: ends of keys that were shed in bins 1, but want 0",
 		},
 		{

@@ -41,9 +41,6 @@ func (d *Draw) Enter(op *DrawnOp, text []byte, n uint64) {
 	d.skip -= n
 }
 
-// Most returns the most ops that are kept.
-func (d *Draw) Most() int { return d.most }
-
 // Taken returns the ops taken since the last call. Some may no longer be among the smallest.
 func (d *Draw) Taken() []DrawnOp {
 	ops := d.taken

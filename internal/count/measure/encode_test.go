@@ -68,7 +68,7 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 	for range rapid.IntRange(0, 8).Draw(t, "drawn") {
 		d.Enter(&DrawnOp{Due: s.From, Start: s.From, End: s.From, Verb: driver.Put, Outcome: driver.Error}, []byte("x"), 1)
 	}
-	s.Samples.Add(d.Most(), d.Taken())
+	s.Samples.Add(d.most, d.Taken())
 	s.SeqLast = rapid.Uint64Min(s.SeqFirst).Draw(t, "last")
 	s.To = rapid.Int64Min(s.From).Draw(t, "to")
 	s.Running.Add(&s.Delta)

@@ -45,7 +45,7 @@ func counted() (all []field) {
 			grows := strings.Contains(name, "Ops") || strings.Contains(name, "Scenarios")
 			all = append(all, field{name: name, bins: true, grows: grows, count: func(t *Totals) {
 				b := new(Bins)
-				b.Add(3 * binWidth)
+				b.AddN(3*binWidth, 1)
 				at(t).Set(reflect.ValueOf(b))
 			}})
 			return

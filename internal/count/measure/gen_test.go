@@ -259,6 +259,6 @@ func sampleSnapshot() *Snapshot {
 	s.Running.Add(&s.Delta)
 	d := NewDraw(2, 1, 1)
 	d.Enter(&DrawnOp{Due: testOrigin, Start: testOrigin + 1, End: testOrigin + 5, In: 9, Out: Unknown, Code: 404, Outcome: driver.Miss}, nil, 3)
-	s.Samples.Add(d.Most(), d.Taken())
+	s.Samples.Add(d.most, d.Taken())
 	return s
 }

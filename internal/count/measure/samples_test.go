@@ -30,7 +30,7 @@ func drawn(most, from, to int, seed, part uint64, together int) *Samples {
 		}
 		from += n
 	}
-	s.Add(d.Most(), d.Taken())
+	s.Add(d.most, d.Taken())
 	return s
 }
 

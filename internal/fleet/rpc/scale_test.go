@@ -288,8 +288,8 @@ func (w *simulated) count(t *measure.Totals, seq int, from, to int64) {
 		o.Bins[driver.OK], o.Turns[driver.OK] = new(measure.Bins), new(measure.Bins)
 		for n := range int64(perSecond) {
 			at := from - t.Origin + (to-from)*n/perSecond
-			o.Bins[driver.OK].Add(at)
-			o.Turns[driver.OK].Add(at)
+			o.Bins[driver.OK].AddN(at, 1)
+			o.Turns[driver.OK].AddN(at, 1)
 		}
 		t.Ops[v] = o
 		*t.Request(0, v) = measure.Requests{Sent: perSecond, Answered: perSecond}
