@@ -73,14 +73,14 @@ func authorityOf(key *ecdsa.PrivateKey) (*Authority, error) {
 	return &Authority{key: key, root: root, pool: poolOf(root), life: certified}, nil
 }
 
-// rootText is the authority's certificate as PEM.
-func (a *Authority) rootText() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw})
+// certText is a certificate as PEM.
+func certText(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: certBlock, Bytes: c.Raw})
 }
 
-// keyText is the authority's key as PEM.
-func (a *Authority) keyText() ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+// keyText is a key as PEM.
+func keyText(key crypto.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), err
 }
 
@@ -91,12 +91,16 @@ func OpenAuthority(dir string) (*Authority, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, keyFile)
-	key, err := readKey(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := makeKey(path); err != nil {
-			return nil, fmt.Errorf("make the key of this user's fleets: %w", err)
+	text, err := readOrMake(path, func() ([]byte, error) {
+		a, err := NewAuthority()
+		if err != nil {
+			return nil, err
 		}
-		key, err = readKey(path)
+		return keyText(a.key)
+	})
+	var key *ecdsa.PrivateKey
+	if err == nil {
+		key, err = parseKey(path, text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key of this user's fleets: %w", err)
@@ -110,11 +114,8 @@ func OpenAuthority(dir string) (*Authority, error) {
 	return a, nil
 }
 
-func readKey(path string) (*ecdsa.PrivateKey, error) {
-	text, err := readPrivate(path, maxKeyFile)
-	if err != nil {
-		return nil, err
-	}
+// parseKey parses the text of the file at path.
+func parseKey(path string, text []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != keyBlock {
 		return nil, fmt.Errorf("%s holds no key: delete it, and one is made", path)
@@ -124,19 +125,6 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 		return ec, nil
 	}
 	return nil, errors.Join(fmt.Errorf("%s holds no ECDSA key: delete it, and one is made", path), err)
-}
-
-// makeKey makes a key, unless another process has made one first.
-func makeKey(path string) error {
-	a, err := NewAuthority()
-	if err != nil {
-		return err
-	}
-	text, err := a.keyText()
-	if err != nil {
-		return err
-	}
-	return makeOnce(path, text)
 }
 
 // issue makes a key and a certificate for a role.
@@ -254,8 +242,8 @@ func Make() (key []byte, token *Token, root []byte, err error) {
 	if token, err = newToken(keyHash(a.root)); err != nil {
 		return nil, nil, nil, err
 	}
-	key, err = a.keyText()
-	return key, token, a.rootText(), err
+	key, err = keyText(a.key)
+	return key, token, certText(a.root), err
 }
 
 // Install puts an authority's key into a directory, where its coordinators look for it, and the token of those who scrape their pages, unless that is

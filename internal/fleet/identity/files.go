@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -31,17 +32,14 @@ func (f Files) check() error {
 	return nil
 }
 
-// filed holds certificates read from files. It reads them again when a file has changed, and keeps the old ones until the new ones are usable.
-type filed struct {
-	files Files
-	role  Role
-	host  string // the host that the coordinator's certificate must name, unless it has a SPIFFE ID
+// reread holds what was read from files. It reads them again when one has changed, and keeps the old until the new is usable.
+type reread[T any] struct {
+	paths []string
+	read  func() (T, error)
 
 	mu     sync.Mutex
-	stamps [3]stamp
-	cert   *tls.Certificate
-	pool   *x509.CertPool
-	failed error // why the files cannot be used as they are now
+	stamps []stamp // of what is held
+	held   T
 }
 
 // stamp shows whether a file was replaced or has changed.
@@ -51,79 +49,102 @@ type stamp struct {
 	inode    uint64
 }
 
+// now returns what is held, and why the files cannot be used as they are now.
+func (r *reread[T]) now() (held T, failed error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stamps := make([]stamp, len(r.paths))
+	for i, path := range r.paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return r.held, err
+		}
+		stamps[i] = stamp{size: info.Size(), modified: info.ModTime()}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			stamps[i].inode = s.Ino
+		}
+	}
+	if slices.Equal(stamps, r.stamps) {
+		return r.held, nil
+	}
+	made, err := r.read()
+	if err == nil {
+		r.held, r.stamps = made, stamps
+	}
+	return r.held, err
+}
+
+// filed holds the certificates in Files.
+type filed struct {
+	files Files
+	role  Role
+	host  string // the host that the coordinator's certificate must name, unless it has a SPIFFE ID
+	keys  reread[filedKeys]
+}
+
+// filedKeys is what Files hold.
+type filedKeys struct {
+	cert *tls.Certificate
+	pool *x509.CertPool
+}
+
 func openFiles(files Files, role Role, host string) (*filed, error) {
 	if err := files.check(); err != nil {
 		return nil, err
 	}
 	f := &filed{files: files, role: role, host: host}
-	if f.refresh(); f.failed != nil {
-		return nil, f.failed
-	}
-	return f, nil
+	f.keys.paths, f.keys.read = []string{files.CA, files.Cert, files.Key}, f.read
+	_, err := f.keys.now()
+	return f, err
 }
 
 func (f *filed) own() (*tls.Certificate, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refresh()
-	if time.Now().After(f.cert.Leaf.NotAfter) {
-		return nil, errors.Join(fmt.Errorf("the certificate in %s expired at %s", f.files.Cert, f.cert.Leaf.NotAfter.Format(time.RFC3339)), f.failed)
+	held, failed := f.keys.now()
+	if until := held.cert.Leaf.NotAfter; time.Now().After(until) {
+		return nil, errors.Join(fmt.Errorf("the certificate in %s expired at %s", f.files.Cert, until.Format(time.RFC3339)), failed)
 	}
-	return f.cert, nil
+	return held.cert, nil
 }
 
 func (f *filed) roots() (*x509.CertPool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refresh()
-	return f.pool, nil
+	held, _ := f.keys.now() // own says what is wrong with the files
+	return held.pool, nil
 }
 
-// refresh reads the files again if one of them has changed.
-func (f *filed) refresh() {
-	var now [3]stamp
-	for i, path := range f.paths() {
-		info, err := os.Stat(path)
-		if err != nil {
-			f.failed = err
-			return
-		}
-		now[i] = stamp{size: info.Size(), modified: info.ModTime()}
-		if s, ok := info.Sys().(*syscall.Stat_t); ok {
-			now[i].inode = s.Ino
-		}
+func (f *filed) read() (keys filedKeys, err error) {
+	ca, err := readPEM(f.files.CA, "")
+	if err != nil {
+		return keys, err
 	}
-	if now == f.stamps {
-		return
-	}
-	cert, pool, err := f.read()
-	if f.failed = err; err == nil {
-		f.cert, f.pool, f.stamps = cert, pool, now
-	}
-}
-
-func (f *filed) paths() [3]string { return [3]string{f.files.CA, f.files.Cert, f.files.Key} }
-
-func (f *filed) read() (*tls.Certificate, *x509.CertPool, error) {
-	var texts [3][]byte
-	for i, path := range f.paths() {
-		var err error
-		if texts[i], err = readPEM(path, map[string]string{f.files.Key: "--tls-key"}[path]); err != nil {
-			return nil, nil, err
-		}
+	cert, err := readPair(f.files.Cert, "--tls-cert", f.files.Key, "--tls-key")
+	if err != nil {
+		return keys, err
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(texts[0]) {
-		return nil, nil, fmt.Errorf("--tls-ca %s: it holds no certificate in PEM", f.files.CA)
-	}
-	cert, err := tls.X509KeyPair(texts[1], texts[2])
-	if err != nil {
-		return nil, nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.files.Cert, f.files.Key, err)
+	if !pool.AppendCertsFromPEM(ca) {
+		return keys, fmt.Errorf("--tls-ca %s: it holds no certificate in PEM", f.files.CA)
 	}
 	if _, err := roleIn(cert.Leaf, f.role); err != nil {
-		return nil, nil, fmt.Errorf("--tls-cert %s: %w", f.files.Cert, err)
+		return keys, fmt.Errorf("--tls-cert %s: %w", f.files.Cert, err)
 	}
-	return &cert, pool, nil
+	return filedKeys{cert, pool}, nil
+}
+
+// readPair reads a certificate and its key from files that flags name.
+func readPair(certFile, certFlag, keyFile, keyFlag string) (*tls.Certificate, error) {
+	cert, err := readPEM(certFile, "")
+	if err != nil {
+		return nil, err
+	}
+	key, err := readPEM(keyFile, keyFlag)
+	if err != nil {
+		return nil, err
+	}
+	made, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s, %s %s: %w", certFlag, certFile, keyFlag, keyFile, err)
+	}
+	return &made, nil
 }
 
 // readPEM reads a regular file, named by flag. Nobody else may be able to read a key, except that a key of root may be group-readable, as orchestrators

@@ -1,20 +1,19 @@
 package identity
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -204,21 +203,11 @@ func alertSaid(err error) error {
 
 // write stores the key, the certificate and the authority's certificate.
 func (m *membership) write(path string) error {
-	key, ok := m.cert.PrivateKey.(*ecdsa.PrivateKey)
-	if !ok {
-		return errors.New("no ECDSA key")
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	text, err := keyText(m.cert.PrivateKey)
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	for _, block := range []pem.Block{{Type: keyBlock, Bytes: der}, {Type: certBlock, Bytes: m.cert.Leaf.Raw}, {Type: certBlock, Bytes: m.root.Raw}} {
-		if err := pem.Encode(&b, &block); err != nil {
-			return err
-		}
-	}
-	return writePrivate(path, b.Bytes(), true)
+	return writePrivate(path, slices.Concat(text, certText(m.cert.Leaf), certText(m.root)), true)
 }
 
 // readMembership reads what write has stored.
@@ -227,32 +216,26 @@ func readMembership(path string) (*membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	damaged := func(err error) error {
-		return fmt.Errorf("%s is damaged: delete it, and join with a token: %w", path, err)
-	}
-	var blocks [3][]byte
-	for i := range blocks {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			return nil, damaged(errors.New("a key and two certificates are wanted"))
-		}
-		blocks[i], text = block.Bytes, rest
-	}
-	key, err := x509.ParsePKCS8PrivateKey(blocks[0])
+	m, err := parseMembership(text)
 	if err != nil {
-		return nil, damaged(err)
-	}
-	leaf, err := x509.ParseCertificate(blocks[1])
-	if err != nil {
-		return nil, damaged(err)
-	}
-	root, err := x509.ParseCertificate(blocks[2])
-	if err != nil {
-		return nil, damaged(err)
-	}
-	m := &membership{&tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, root}
-	if err := m.check(); err != nil {
-		return nil, damaged(err)
+		return nil, fmt.Errorf("%s is damaged: delete it, and join with a token: %w", path, err)
 	}
 	return m, nil
+}
+
+func parseMembership(text []byte) (*membership, error) {
+	cert, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(cert.Certificate) != 2 {
+		return nil, errors.New("a key and two certificates are wanted")
+	}
+	root, err := x509.ParseCertificate(cert.Certificate[1])
+	if err != nil {
+		return nil, err
+	}
+	cert.Certificate = cert.Certificate[:1]
+	m := &membership{&cert, root}
+	return m, m.check()
 }

@@ -111,10 +111,14 @@ func (m PageMeans) guard(p *Door) error {
 			return err
 		}
 		p.kept = filepath.Join(m.Dir, pageTokenFile)
-		var err error
-		if token, err = keptToken(p.kept); err != nil {
+		text, err := readOrMake(p.kept, func() ([]byte, error) {
+			made, err := secretText()
+			return []byte(made + "\n"), err
+		})
+		if err != nil {
 			return fmt.Errorf("token of scrapers: %w", err)
 		}
+		token = strings.TrimSpace(string(text))
 	}
 	if len(token) < leastToken {
 		return fmt.Errorf("a token of %d bytes can be guessed: write one of at least %d, such as `openssl rand -hex 16` prints", len(token), leastToken)
@@ -139,21 +143,6 @@ func secretText() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b[:]), err
 }
 
-// keptToken reads the token in a file. If there is none, it makes one, once.
-func keptToken(path string) (string, error) {
-	text, err := readPrivate(path, maxKeyFile)
-	if errors.Is(err, os.ErrNotExist) {
-		var made string
-		if made, err = secretText(); err == nil {
-			err = makeOnce(path, []byte(made+"\n"))
-		}
-		if err == nil {
-			text, err = readPrivate(path, maxKeyFile)
-		}
-	}
-	return strings.TrimSpace(string(text)), err
-}
-
 // certificate returns a function that returns the page's certificate.
 func (m PageMeans) certificate(p *Door) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	switch {
@@ -162,9 +151,18 @@ func (m PageMeans) certificate(p *Door) (func(*tls.ClientHelloInfo) (*tls.Certif
 	case m.Cert == "" || m.Key == "":
 		return nil, errors.New("a certificate and its key belong together: give both")
 	}
-	f := &pageFiles{cert: m.Cert, key: m.Key}
-	_, err := f.own(nil)
-	return f.own, err
+	f := &reread[*tls.Certificate]{paths: []string{m.Cert, m.Key}, read: func() (*tls.Certificate, error) {
+		return readPair(m.Cert, "--http-cert", m.Key, "--http-key")
+	}}
+	own := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		cert, failed := f.now()
+		if cert == nil {
+			return nil, failed
+		}
+		return cert, nil
+	}
+	_, err := own(nil)
+	return own, err
 }
 
 // issued has the authority certify the page, and writes the authority's certificate for clients.
@@ -178,7 +176,7 @@ func (m PageMeans) issued(p *Door) (func(*tls.ClientHelloInfo) (*tls.Certificate
 		return nil, err
 	}
 	p.ca = filepath.Join(m.Dir, rootFile)
-	if err := writePrivate(p.ca, a.rootText(), false); err != nil {
+	if err := writePrivate(p.ca, certText(a.root), false); err != nil {
 		return nil, err
 	}
 	h := &holder{authority: a, issue: func(now time.Time) (*tls.Certificate, error) { return a.issuePage(p.names, addresses, now) }}
@@ -205,49 +203,6 @@ func addressesOf(address string) ([]net.IP, error) {
 		}
 	}
 	return found, nil
-}
-
-// pageFiles reads a certificate and its key from files, again when they have changed. It keeps the old ones until the new ones are usable.
-type pageFiles struct {
-	cert, key string
-
-	mu   sync.Mutex
-	read time.Time
-	held *tls.Certificate
-}
-
-// own implements tls.Config.GetCertificate.
-func (f *pageFiles) own(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.held != nil && time.Since(f.read) < time.Second {
-		return f.held, nil
-	}
-	f.read = time.Now()
-	made, err := f.load()
-	if err == nil {
-		f.held = made
-	}
-	if f.held == nil {
-		return nil, err
-	}
-	return f.held, nil
-}
-
-func (f *pageFiles) load() (*tls.Certificate, error) {
-	cert, err := readPEM(f.cert, "")
-	if err != nil {
-		return nil, err
-	}
-	key, err := readPEM(f.key, "--http-key")
-	if err != nil {
-		return nil, err
-	}
-	made, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("--http-cert %s, --http-key %s: %w", f.cert, f.key, err)
-	}
-	return &made, nil
 }
 
 // Listener is the port. Every connection it accepts is TLS, except on the loopback.

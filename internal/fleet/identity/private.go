@@ -65,14 +65,20 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
-// makeOnce makes a file that only this user can read, unless another process has made it first. A power failure leaves all of it or nothing.
-func makeOnce(path string, b []byte) error {
-	return placed(path, b, true, func(temporary string) error {
-		if err := os.Link(temporary, path); !errors.Is(err, os.ErrExist) {
-			return err
-		}
-		return nil
-	})
+// readOrMake is readPrivate for a file that is made if there is none, once even if several processes do so. A power failure leaves all of it or nothing.
+func readOrMake(path string, contents func() ([]byte, error)) ([]byte, error) {
+	text, err := readPrivate(path, maxKeyFile)
+	if !errors.Is(err, os.ErrNotExist) {
+		return text, err
+	}
+	if text, err = contents(); err != nil {
+		return nil, err
+	}
+	err = placed(path, text, true, func(temporary string) error { return os.Link(temporary, path) })
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	return readPrivate(path, maxKeyFile) // another process may have made it first
 }
 
 // tryWriting returns an error if no file can be made in a directory.

@@ -104,11 +104,9 @@ func take(dir, name string) (*place, error) {
 	}
 	_, err := p.file.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0) // overwrites another process's
 	if err == nil {
-		if err = os.Remove(p.socket); errors.Is(err, os.ErrNotExist) {
-			return p, nil
-		}
+		err = os.Remove(p.socket)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(err, p.file.Close())
 	}
 	return p, nil
@@ -182,13 +180,9 @@ func checkUser(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 
 // peerUser asks the kernel for the user of the other end.
 func peerUser(conn net.Conn) (int, error) {
-	raw, ok := conn.(syscall.Conn)
-	if !ok {
-		return 0, errors.New("whose connection this is cannot be told: it is not a socket")
-	}
-	control, err := raw.SyscallConn()
+	control, err := socketOf(conn)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("whose connection this is cannot be told: %w", err)
 	}
 	var cred *unix.Ucred
 	var asked error
