@@ -129,7 +129,10 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 
 // Aside implements driver.Aside: it takes a push message.
 func (c *codec) Aside(b []byte) (int, error) {
-	if !c.pushes || b[0] != '>' {
+	if !c.pushes {
+		return 0, driver.ErrUnasked
+	}
+	if b[0] != '>' {
 		return 0, driver.ErrUnasked
 	}
 	return skip(b)

@@ -308,3 +308,11 @@ func dial(t *testing.T, addr string) net.Conn {
 	require.NoError(t, err)
 	return conn
 }
+
+// A server that speaks RESP2 sends nothing unasked: the codec says no more about what it does send, so that it counts as bytes that nobody asked for.
+func TestRESP2KnowsNoMessages(t *testing.T) {
+	c, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: 2}})
+	require.NoError(t, err)
+	_, err = c.(driver.Aside).Aside([]byte(">2\r\n+a\r\n+b\r\n"))
+	require.Equal(t, driver.ErrUnasked, err)
+}
