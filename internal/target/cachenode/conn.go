@@ -130,22 +130,18 @@ func (c *conn) read() bool {
 func (c *conn) receive(into []byte) (n int, err error) {
 	const progress = 16 << 10
 	unfinished := len(c.in) - c.taken
-	if unfinished == 0 && c.idle > 0 {
-		c.awaited = 0
-		deadline := time.Now().Add(c.idle)
-		if err := c.socket.SetReadDeadline(deadline); err != nil {
-			return 0, err
-		}
-		return c.take(into, deadline)
-	}
 	if unfinished == 0 {
-		if c.awaited != 0 {
-			c.awaited = 0
-			if err := c.socket.SetReadDeadline(time.Time{}); err != nil {
+		var deadline time.Time
+		if c.idle > 0 {
+			deadline = time.Now().Add(c.idle)
+		}
+		if c.idle > 0 || c.awaited != 0 {
+			if err := c.socket.SetReadDeadline(deadline); err != nil {
 				return 0, err
 			}
 		}
-		return c.take(into, time.Time{})
+		c.awaited = 0
+		return c.take(into, deadline)
 	}
 	if unfinished >= c.awaited {
 		c.awaited, c.patience = unfinished+progress, c.node.readTimeout
@@ -348,9 +344,7 @@ func (c *conn) appendListing(text []byte, header func(int)) bool {
 
 // linger lets the client read the last reply before the socket is closed.
 func (c *conn) linger() {
-	if line := c.line.Load(); line != nil {
-		line.close()
-	}
+	c.line.Load().close()
 	half, ok := c.socket.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
@@ -358,11 +352,8 @@ func (c *conn) linger() {
 	_, _ = io.CopyN(io.Discard, c.socket, lingerBytes) // returns when the client closes, for whatever reason
 }
 
-// reset sends what is due and then resets the connection.
+// reset makes the end of the connection, once what is due was sent, a reset.
 func (c *conn) reset() {
-	if line := c.line.Load(); line != nil {
-		line.close()
-	}
 	if tcp, ok := c.socket.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // it is closed either way
 	}
@@ -378,9 +369,7 @@ func (c *conn) abort() {
 
 // end sends what still waits for its delay and releases everything.
 func (c *conn) end() {
-	if line := c.line.Load(); line != nil {
-		line.close()
-	}
+	c.line.Load().close()
 	_ = c.socket.Close()
 	c.node.buffers.give(c.reserved)
 }

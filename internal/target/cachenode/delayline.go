@@ -108,8 +108,11 @@ func (b *batch) end() {
 	}
 }
 
-// close returns once everything was sent, or sending failed.
+// close returns once everything was sent, or sending failed; at once if there is no line.
 func (l *delayLine) close() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	l.closed = true
 	l.changed.Broadcast()

@@ -1,6 +1,9 @@
 package cachenode
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+)
 
 const (
 	// maxCommandLine bounds a command line, its terminator included; memcached's own bound.
@@ -10,11 +13,6 @@ const (
 	// noData is the size for a command without a data block.
 	noData = -1
 )
-
-// lineError is the answer to a client whose connection is closed because the end of its request is unclear.
-type lineError string
-
-func (e lineError) Error() string { return string(e) }
 
 // memcachedRequest reads one request: a line of words and, if the first word is ms or set, a data block, whose size is the third or fifth word.
 // Nothing is read twice, so a client that sends a byte at a time costs no more.
@@ -38,8 +36,8 @@ func (r *memcachedRequest) reset() {
 	*r = memcachedRequest{limit: r.limit, words: r.words[:0], size: noData}
 }
 
-// parse continues to read b, which begins with the request's first byte. It reports whether the request is complete: r.at bytes. An error is a
-// lineError.
+// parse continues to read b, which begins with the request's first byte. It reports whether the request is complete: r.at bytes. An error is the answer
+// to a client whose connection is closed because the end of its request is unclear.
 func (r *memcachedRequest) parse(b []byte) (complete bool, err error) {
 	if r.at == 0 {
 		if complete, err := r.line(b); !complete || err != nil {
@@ -54,7 +52,7 @@ func (r *memcachedRequest) parse(b []byte) (complete bool, err error) {
 		return false, nil
 	}
 	if b[end] != '\r' || b[end+1] != '\n' {
-		return false, lineError("CLIENT_ERROR bad data chunk")
+		return false, errors.New("CLIENT_ERROR bad data chunk")
 	}
 	r.data.to, r.at = end, end+2
 	return true, nil
@@ -70,7 +68,7 @@ func (r *memcachedRequest) line(b []byte) (complete bool, err error) {
 	if i < 0 {
 		r.searched = min(len(b), longest)
 		if r.searched == longest {
-			return false, lineError("CLIENT_ERROR line too long")
+			return false, errors.New("CLIENT_ERROR line too long")
 		}
 		return false, nil
 	}
@@ -101,20 +99,20 @@ func (r *memcachedRequest) line(b []byte) (complete bool, err error) {
 // announce reads the size of the data block from the word with index at.
 func (r *memcachedRequest) announce(b []byte, at int) error {
 	if len(r.words) <= at {
-		return lineError("CLIENT_ERROR bad command line format")
+		return errors.New("CLIENT_ERROR bad command line format")
 	}
 	digits, size := r.words[at].of(b), 0
 	if len(digits) > maxLengthDigits {
-		return lineError("SERVER_ERROR object too large for cache")
+		return errors.New("SERVER_ERROR object too large for cache")
 	}
 	for _, c := range digits {
 		if c < '0' || c > '9' {
-			return lineError("CLIENT_ERROR bad command line format")
+			return errors.New("CLIENT_ERROR bad command line format")
 		}
 		size = size*10 + int(c-'0')
 	}
 	if size > r.limit {
-		return lineError("SERVER_ERROR object too large for cache")
+		return errors.New("SERVER_ERROR object too large for cache")
 	}
 	r.size, r.data = size, span{r.at, r.at}
 	return nil

@@ -12,10 +12,13 @@ const maxName = 256
 
 // hello chooses the protocol, and may carry the password and the client's name.
 func (c *resp) hello() {
-	three := c.three
+	version := 2
+	if c.three {
+		version = 3
+	}
 	if len(c.args) > 1 {
-		version, err := strconv.Atoi(string(c.args[1]))
-		switch {
+		var err error
+		switch version, err = strconv.Atoi(string(c.args[1])); {
 		case err != nil:
 			c.fail("ERR Protocol version is not an integer or out of range")
 			return
@@ -23,7 +26,6 @@ func (c *resp) hello() {
 			c.fail("NOPROTO unsupported protocol version")
 			return
 		}
-		three = version == 3
 	}
 	name := c.name
 	for i := 2; i < len(c.args); i++ {
@@ -50,11 +52,7 @@ func (c *resp) hello() {
 			"option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
-	c.three, c.name = three, name
-	version := 2
-	if three {
-		version = 3
-	}
+	c.three, c.name = version == 3, name
 	c.dictionary(7)
 	c.texts("server", "redis", "version", spokenVersion, "proto")
 	c.integer(version)

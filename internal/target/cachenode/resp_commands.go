@@ -8,8 +8,8 @@ type respCommand struct {
 	min, max int
 	verb     verb
 	keys     keyArgs
-	group    string // in Redis' documentation
-	syntax   string // of its arguments: those in brackets are optional
+	group    string   // in Redis' documentation
+	args     []string // those in brackets are optional
 	summary  string
 	run      func(*resp) // nil for COMMAND, which describes the table
 }
@@ -27,36 +27,36 @@ var (
 
 // respCommands are all commands, the frequent ones first.
 var respCommands = [...]respCommand{
-	{"get", 2, 2, verbGet, oneKey, "string", "key", "The value of a key", (*resp).get},
-	{"set", 3, maxArgs, verbSet, oneKey, "string", "key value [EX seconds|PX milliseconds]", "Set the value of a key, for ever or for a while", (*resp).set},
-	{"del", 2, maxArgs, verbDel, allKeys, "generic", "key [key ...]", "Delete keys, and tell how many there were", (*resp).del},
-	{"mget", 2, maxArgs, verbGet, allKeys, "string", "key [key ...]", "The values of several keys", (*resp).mget},
-	{"mset", 3, maxArgs, verbSet, inPairs, "string", "key value [key value ...]", "Set the values of several keys", (*resp).mset},
-	{"incr", 2, 2, verbOther, oneKey, "string", "key", "Add 1 to the number that is the value of a key", (*resp).count},
-	{"incrby", 3, 3, verbOther, oneKey, "string", "key number", "Add to the number that is the value of a key", (*resp).count},
-	{"decr", 2, 2, verbOther, oneKey, "string", "key", "Take 1 from the number that is the value of a key", (*resp).count},
-	{"decrby", 3, 3, verbOther, oneKey, "string", "key number", "Take from the number that is the value of a key", (*resp).count},
-	{"exists", 2, maxArgs, verbOther, allKeys, "generic", "key [key ...]", "How many of the keys there are", (*resp).exists},
-	{"expire", 3, 3, verbOther, oneKey, "generic", "key seconds", "Let a key be there for so long from now", (*resp).expire},
-	{"pexpire", 3, 3, verbOther, oneKey, "generic", "key milliseconds", "Let a key be there for so long from now", (*resp).expire},
-	{"ttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in seconds; -1: for ever, -2: it is not", (*resp).ttl},
-	{"pttl", 2, 2, verbOther, oneKey, "generic", "key", "How long a key will be there, in milliseconds; -1: for ever, -2: it is not", (*resp).ttl},
-	{"type", 2, 2, verbOther, oneKey, "generic", "key", "string, or none if there is no such key", (*resp).kind},
-	{"strlen", 2, 2, verbOther, oneKey, "string", "key", "The length of a key's value, in bytes", (*resp).strlen},
-	{"scan", 2, maxArgs, verbOther, noKey, "generic", "cursor [MATCH pattern] [COUNT number] [TYPE type]", "Go through the keys: from cursor 0 until it is 0 again", (*resp).scan},
-	{"memory", 2, maxArgs, verbOther, after1, "server", "USAGE key", "What a key and its value take of the node's memory bound, in bytes", (*resp).memory},
-	{"ping", 1, 2, verbOther, noKey, "connection", "[text]", "Answer, with the text if there is one", (*resp).ping},
-	{"echo", 2, 2, verbOther, noKey, "connection", "text", "Answer with the text", (*resp).echo},
-	{"quit", 1, maxArgs, verbOther, noKey, "connection", "", "Answer, and end the connection", (*resp).quit},
-	{"info", 1, maxArgs, verbOther, noKey, "server", "[section ...]", "What the node counts; INFO all has peers and queue, too", (*resp).info},
-	{"dbsize", 1, 1, verbOther, noKey, "server", "", "How many keys the database has", (*resp).dbsize},
-	{"flushall", 1, 2, verbOther, noKey, "server", "[SYNC|ASYNC]", "Forget all keys of all databases", (*resp).flushall},
-	{"select", 2, 2, verbOther, noKey, "connection", "number", "Go on with another database, 0 to 15", (*resp).selectDB},
-	{"auth", 2, 3, verbOther, noKey, "connection", "[default] password", "Give the password", (*resp).auth},
-	{"hello", 1, maxArgs, verbOther, noKey, "connection", "[version] [AUTH default password] [SETNAME name]", "Choose the protocol, 2 or 3", (*resp).hello},
-	{"config", 2, maxArgs, verbOther, noKey, "server", "GET pattern [pattern ...]", "Settings by their names", (*resp).config},
-	{"client", 2, maxArgs, verbOther, noKey, "connection", "ID|GETNAME|SETNAME name|SETINFO attribute value", "Of the connection itself", (*resp).client},
-	{"command", 1, maxArgs, verbOther, noKey, "server", "[COUNT|DOCS [name ...]|INFO [name ...]]", "The commands that there are", nil},
+	{"get", 2, 2, verbGet, oneKey, "string", []string{"key"}, "The value of a key", (*resp).get},
+	{"set", 3, maxArgs, verbSet, oneKey, "string", []string{"key", "value", "[EX seconds|PX milliseconds]"}, "Set the value of a key, for ever or for a while", (*resp).set},
+	{"del", 2, maxArgs, verbDel, allKeys, "generic", []string{"key", "[key ...]"}, "Delete keys, and tell how many there were", (*resp).del},
+	{"mget", 2, maxArgs, verbGet, allKeys, "string", []string{"key", "[key ...]"}, "The values of several keys", (*resp).mget},
+	{"mset", 3, maxArgs, verbSet, inPairs, "string", []string{"key", "value", "[key value ...]"}, "Set the values of several keys", (*resp).mset},
+	{"incr", 2, 2, verbOther, oneKey, "string", []string{"key"}, "Add 1 to the number that is the value of a key", (*resp).count},
+	{"incrby", 3, 3, verbOther, oneKey, "string", []string{"key", "number"}, "Add to the number that is the value of a key", (*resp).count},
+	{"decr", 2, 2, verbOther, oneKey, "string", []string{"key"}, "Take 1 from the number that is the value of a key", (*resp).count},
+	{"decrby", 3, 3, verbOther, oneKey, "string", []string{"key", "number"}, "Take from the number that is the value of a key", (*resp).count},
+	{"exists", 2, maxArgs, verbOther, allKeys, "generic", []string{"key", "[key ...]"}, "How many of the keys there are", (*resp).exists},
+	{"expire", 3, 3, verbOther, oneKey, "generic", []string{"key", "seconds"}, "Let a key be there for so long from now", (*resp).expire},
+	{"pexpire", 3, 3, verbOther, oneKey, "generic", []string{"key", "milliseconds"}, "Let a key be there for so long from now", (*resp).expire},
+	{"ttl", 2, 2, verbOther, oneKey, "generic", []string{"key"}, "How long a key will be there, in seconds; -1: for ever, -2: it is not", (*resp).ttl},
+	{"pttl", 2, 2, verbOther, oneKey, "generic", []string{"key"}, "How long a key will be there, in milliseconds; -1: for ever, -2: it is not", (*resp).ttl},
+	{"type", 2, 2, verbOther, oneKey, "generic", []string{"key"}, "string, or none if there is no such key", (*resp).kind},
+	{"strlen", 2, 2, verbOther, oneKey, "string", []string{"key"}, "The length of a key's value, in bytes", (*resp).strlen},
+	{"scan", 2, maxArgs, verbOther, noKey, "generic", []string{"cursor", "[MATCH pattern]", "[COUNT number]", "[TYPE type]"}, "Go through the keys: from cursor 0 until it is 0 again", (*resp).scan},
+	{"memory", 2, maxArgs, verbOther, after1, "server", []string{"USAGE", "key"}, "What a key and its value take of the node's memory bound, in bytes", (*resp).memory},
+	{"ping", 1, 2, verbOther, noKey, "connection", []string{"[text]"}, "Answer, with the text if there is one", (*resp).ping},
+	{"echo", 2, 2, verbOther, noKey, "connection", []string{"text"}, "Answer with the text", (*resp).echo},
+	{"quit", 1, maxArgs, verbOther, noKey, "connection", nil, "Answer, and end the connection", (*resp).quit},
+	{"info", 1, maxArgs, verbOther, noKey, "server", []string{"[section ...]"}, "What the node counts; INFO all has peers and queue, too", (*resp).info},
+	{"dbsize", 1, 1, verbOther, noKey, "server", nil, "How many keys the database has", (*resp).dbsize},
+	{"flushall", 1, 2, verbOther, noKey, "server", []string{"[SYNC|ASYNC]"}, "Forget all keys of all databases", (*resp).flushall},
+	{"select", 2, 2, verbOther, noKey, "connection", []string{"number"}, "Go on with another database, 0 to 15", (*resp).selectDB},
+	{"auth", 2, 3, verbOther, noKey, "connection", []string{"[default]", "password"}, "Give the password", (*resp).auth},
+	{"hello", 1, maxArgs, verbOther, noKey, "connection", []string{"[version]", "[AUTH default password]", "[SETNAME name]"}, "Choose the protocol, 2 or 3", (*resp).hello},
+	{"config", 2, maxArgs, verbOther, noKey, "server", []string{"GET", "pattern", "[pattern ...]"}, "Settings by their names", (*resp).config},
+	{"client", 2, maxArgs, verbOther, noKey, "connection", []string{"ID|GETNAME|SETNAME", "name|SETINFO", "attribute", "value"}, "Of the connection itself", (*resp).client},
+	{"command", 1, maxArgs, verbOther, noKey, "server", []string{"[COUNT|DOCS [name ...]|INFO [name ...]]"}, "The commands that there are", nil},
 }
 
 // findRESP returns nil if there is no such command.
@@ -132,9 +132,8 @@ func (c *resp) docs(names [][]byte) {
 		c.text(cmd.name)
 		c.dictionary(3)
 		c.texts("summary", cmd.summary, "group", cmd.group, "arguments")
-		args := splitSyntax(cmd.syntax)
-		c.array(len(args))
-		for _, arg := range args {
+		c.array(len(cmd.args))
+		for _, arg := range cmd.args {
 			c.argument(arg)
 		}
 	}
@@ -152,26 +151,4 @@ func (c *resp) argument(arg string) {
 	c.texts("name", strings.TrimSuffix(name, "]"), "type", "string", "flags")
 	c.array(1)
 	c.out = append(c.out, "+optional\r\n"...)
-}
-
-// splitSyntax splits s at spaces outside brackets.
-func splitSyntax(s string) (args []string) {
-	depth, from := 0, 0
-	for i := range len(s) {
-		switch s[i] {
-		case '[':
-			depth++
-		case ']':
-			depth--
-		case ' ':
-			if depth == 0 {
-				args = append(args, s[from:i])
-				from = i + 1
-			}
-		}
-	}
-	if s != "" {
-		args = append(args, s[from:])
-	}
-	return args
 }

@@ -26,12 +26,6 @@ func TestPackageCommentHasAllCommands(t *testing.T) {
 	}
 }
 
-func TestSyntaxOfArguments(t *testing.T) {
-	require.Empty(t, splitSyntax(""))
-	require.Equal(t, []string{"key", "value", "[EX seconds|PX milliseconds]"}, splitSyntax("key value [EX seconds|PX milliseconds]"))
-	require.Equal(t, []string{"[COUNT|DOCS [name ...]|INFO [name ...]]"}, splitSyntax("[COUNT|DOCS [name ...]|INFO [name ...]]"))
-}
-
 // TestCounting adds to numbers, which keep their expiry.
 func TestCounting(t *testing.T) {
 	n := startNode(t, Config{Memory: 1000})

@@ -1,6 +1,7 @@
 package cachenode
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -14,10 +15,8 @@ const (
 	maxBulk = 512 << 20
 )
 
-// protocolError is the answer to a client before its connection is closed.
-type protocolError string
-
-func (e protocolError) Error() string { return "Protocol error: " + string(e) }
+// protocolError returns the answer to a client before its connection is closed.
+func protocolError(text string) error { return errors.New("Protocol error: " + text) }
 
 // respRequest reads one request, an array of bulk strings or a line, from bytes that arrive in pieces. Nothing is read twice, so a client that sends
 // a byte at a time costs no more.
