@@ -32,7 +32,7 @@ func (p *printer) comparison(c *comparison.Result) {
 	for _, g := range c.Gates {
 		p.prose(g.Text)
 		for _, why := range tables.JoinAlike(g.Why) {
-			p.bullet("-", why)
+			p.bullet(0, why)
 		}
 	}
 	for _, side := range c.Sides {

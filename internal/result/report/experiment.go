@@ -63,7 +63,7 @@ func (p *printer) table(t run.Table) {
 	}
 	below := false
 	if words && breadth(wide, true) > p.width {
-		rows = concise(narrow(t))
+		rows = concise(t)
 		wide = widths(rows)
 		below = breadth(wide, true) > p.width
 	}
@@ -125,7 +125,7 @@ func (p *printer) experimentDoubts(x *run.Experiment) {
 	p.prose(strings.Join(tables.Judgement(x), " "))
 	own, all := tables.DoubtsOf(x)
 	for _, why := range tables.ShownReasons(own) {
-		p.bullet("-", why)
+		p.bullet(0, why)
 	}
 	p.doubts(all)
 }

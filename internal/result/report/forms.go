@@ -176,13 +176,7 @@ func Markdown(w io.Writer, all []timeline.Source) error {
 }
 
 func summary(b *strings.Builder, r *run.Run) {
-	reasons := words.Ends(r)
-	for _, a := range r.Asserts {
-		if !words.Passed(a) {
-			reasons = append(reasons, words.Unmet(a))
-		}
-	}
-	opening(b, r.Plan, append(words.Facts(r), r.ID), words.Answers(r), words.Verdict(r), reasons, tables.Doubts(r))
+	opening(b, r.Plan, append(words.Facts(r), r.ID), words.Answers(r), words.Verdict(r), words.Shortcomings(r, false), tables.Doubts(r))
 	if len(r.PhaseOrder) == 0 {
 		return
 	}

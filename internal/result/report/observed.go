@@ -20,7 +20,7 @@ func (p *printer) observed(ph *run.Phase) {
 		p.items("observed", ", ", append(of, words.Probes(how)...)...)
 		p.fields(ph.Observe[name])
 		for _, e := range how.Errors {
-			p.point("", "-", e.Text+" × "+quantity.Thousands(e.Count))
+			p.bullet(labelWidth, e.Text+" × "+quantity.Thousands(e.Count))
 		}
 	}
 }

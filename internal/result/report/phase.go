@@ -62,7 +62,7 @@ func (p *printer) told(facts []words.Fact) {
 
 // unused lists the nodes of a cluster that got no requests, usually replicas.
 func unused(ph *run.Phase) (idle []string) {
-	if !words.InCluster(ph) {
+	if !ph.Target.InCluster() {
 		return nil
 	}
 	used := map[string]bool{}

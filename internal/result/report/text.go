@@ -103,14 +103,6 @@ func (p *printer) items(label, sep string, parts ...string) {
 	}
 }
 
-// point adds text after a label and a bullet.
-func (p *printer) point(label, bullet, text string) {
-	for i, line := range Wrap(text, p.width-labelWidth-4) {
-		p.line("  %s%s%s", left(label, labelWidth), []string{bullet + " ", "  "}[min(i, 1)], line)
-		label = ""
-	}
-}
-
 // labelWidth is the width of the labels to the left of figures.
 const labelWidth = 12
 
@@ -152,19 +144,10 @@ func (p *printer) asserts(all []run.AssertResult) {
 	}
 	p.rule("asserts", word)
 	for _, a := range all {
-		switch {
-		case words.Passed(a):
-			p.item("pass", a.Name)
-		case a.OK != nil:
-			p.item("FAIL", a.Name)
-		default:
-			p.item("undecided", a.Name)
-		}
-		p.item("", a.That)
-		for _, why := range []string{a.Value, a.Reason} {
-			if why != "" {
-				p.item("", why)
-			}
+		word, why := words.Outcome(a)
+		p.item(word, a.Name)
+		for _, text := range append([]string{a.That}, why...) {
+			p.item("", text)
 		}
 	}
 }
@@ -172,13 +155,8 @@ func (p *printer) asserts(all []run.AssertResult) {
 // verdict says how far the run got, whether its asserts hold and whether its figures can be trusted; then each reason once.
 func (p *printer) verdict(r *run.Run) {
 	p.prose(strings.Join(words.Verdict(r), " "))
-	for _, why := range words.Ends(r) {
-		p.bullet("-", why)
-	}
-	for _, a := range r.Asserts {
-		if !words.Passed(a) {
-			p.bullet("-", words.Unmet(a))
-		}
+	for _, why := range words.Shortcomings(r, false) {
+		p.bullet(0, why)
 	}
 	p.doubts(tables.Doubts(r))
 }
@@ -212,10 +190,10 @@ func (p *printer) prose(text string) {
 	}
 }
 
-// bullet adds a sentence behind a mark.
-func (p *printer) bullet(mark, text string) {
-	for i, line := range Wrap(text, p.width-4) {
-		p.line("  %s %s", []string{left(mark, 1), " "}[min(i, 1)], line)
+// bullet adds a sentence behind a dash, with so many more columns at its left than a verdict's reasons have.
+func (p *printer) bullet(indent int, text string) {
+	for i, line := range Wrap(text, p.width-indent-4) {
+		p.line("  %s%s %s", spaces(indent), []string{"-", " "}[min(i, 1)], line)
 	}
 }
 

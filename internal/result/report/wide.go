@@ -32,9 +32,14 @@ func breadth(wide []int, words bool) int {
 }
 
 // concise makes the grid of a comparison that was too wide: rows of a matrix are named only by values that no column shows, under a head that names
-// these variables. Medians and the baseline's name are left out.
+// these variables. The baseline's name is left out.
 func concise(t run.Table) [][]tables.Cell {
-	t, names := shortNames(terse(t))
+	t, names := shortNames(narrow(t))
+	for i := range t.Columns {
+		if t.Columns[i].Name == "ratio" {
+			t.Columns[i].Title = "× baseline"
+		}
+	}
 	rows := tables.Grid(t)
 	rows[0][0].Text = names
 	return rows
@@ -74,8 +79,7 @@ func same(t run.Table) (run.Table, []string) {
 		}
 		return n > 1
 	}
-	less := tables.Without(t, out)
-	return less, said
+	return tables.Without(t, out), said
 }
 
 // breakTitles splits the first part off titles that are wider than their column, and returns the line of these parts.
@@ -92,17 +96,6 @@ func breakTitles(rows [][]tables.Cell) (above []tables.Cell) {
 		}
 	}
 	return above
-}
-
-// terse removes columns of a comparison that its other columns nearly repeat.
-func terse(t run.Table) run.Table {
-	t = tables.Without(t, func(i int) bool { return t.Columns[i].Name == "median" })
-	for i := range t.Columns {
-		if t.Columns[i].Name == "ratio" {
-			t.Columns[i].Title = "× baseline"
-		}
-	}
-	return t
 }
 
 // shortNames gives the rows of a matrix, such as "layout=raw,size=1024", short names, and returns the variables that they are values of.

@@ -59,7 +59,7 @@ func figures(ph *run.Phase, st []*timeline.Step) []figure {
 	add(latencyOverTime(ph, sum))
 	if best != nil {
 		add(quantileCurves(ph, best))
-		for _, verb := range words.Verbs(ph.Op) {
+		for _, verb := range ph.Verbs() {
 			add(ackCurves(verb, best))
 		}
 		add(heatmap(sum))

@@ -63,7 +63,7 @@ func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	}
 	c := &chart.Chart{}
 	var r extent
-	present := words.Verbs(ph.Op)
+	present := ph.Verbs()
 	rates := byRate(levels)
 	texts := make([]string, len(rates))
 	quantiles := []struct {

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -190,12 +191,7 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	if all := words.Answers(r); len(all) > 0 {
 		v.Answer = all[0]
 	}
-	v.Reasons = words.Ends(r)
-	for _, a := range r.Asserts {
-		if !words.Passed(a) && !(soFar && a.OK == nil) {
-			v.Reasons = append(v.Reasons, words.Unmet(a))
-		}
-	}
+	v.Reasons = words.Shortcomings(r, soFar)
 	v.Doubts = doubtsOf(tables.Doubts(r))
 	v.Class, v.Word = standingOf(r.Verdict)
 	if soFar {
@@ -244,23 +240,12 @@ func standingOf(v run.Verdict) (class, word string) {
 }
 
 func newAssertView(a run.AssertResult, soFar bool) assertView {
-	v := assertView{Word: "pass", Class: "valid", Name: a.Name, That: a.That}
-	switch {
-	case words.Passed(a):
-	case soFar && a.OK == nil: // whatever is missing may still come
-		v.Word, v.Class = "open", "suspect"
-		return v
-	case a.OK == nil:
-		v.Word, v.Class = "undecided", "suspect"
-	default:
-		v.Word, v.Class = "FAIL", "invalid"
+	word, why := words.Outcome(a)
+	if soFar && a.OK == nil { // whatever is missing may still come
+		word, why = "open", nil
 	}
-	for _, why := range []string{a.Value, a.Reason} {
-		if why != "" {
-			v.Why = append(v.Why, why)
-		}
-	}
-	return v
+	class := map[string]string{"pass": "valid", "FAIL": "invalid"}[word]
+	return assertView{Word: word, Class: cmp.Or(class, "suspect"), Name: a.Name, That: a.That, Why: why}
 }
 
 func environmentOf(r *run.Run) []words.Fact {

@@ -85,7 +85,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseVie
 		v.Figures = figures(ph, st)
 	}
 	v.Observed = observedViews(ph)
-	v.Cluster = words.InCluster(ph)
+	v.Cluster = ph.Target.InCluster()
 	var endpoints []string
 	for _, r := range ph.Requests {
 		if !slices.Contains(endpoints, r.Endpoint) {
@@ -125,7 +125,7 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 		}
 		tiles = append(tiles, tile{of + "offered", quantity.Whole(*ph.OfferedRate) + "/s", ""}, tile{of + "sustained", quantity.Whole(*ph.AchievedRate) + "/s", doubt})
 	case ph.Closed():
-		for _, verb := range words.Verbs(ph.Op) {
+		for _, verb := range ph.Verbs() {
 			if o := ph.Op[verb]; o.Rate != nil {
 				tiles = append(tiles, tile{verb + ", sustained", quantity.Whole(*o.Rate) + "/s", doubt})
 				if o.Batched() && o.Keys.Rate != nil {
@@ -148,7 +148,7 @@ func sentencesOf(ph *run.Phase) []string {
 	} else if len(ph.Levels) > 0 && !ph.Closed() {
 		all = append(all, words.Course(ph)...)
 	}
-	for _, verb := range words.Verbs(ph.Op) {
+	for _, verb := range ph.Verbs() {
 		o := ph.Op[verb]
 		if !ph.Kind.Timed() {
 			all = append(all, verb+": "+words.Ledger(&o.Ledger)+", untimed, in "+quantity.Duration(ph.Seconds))

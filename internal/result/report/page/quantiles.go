@@ -10,7 +10,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/chart"
-	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/timeline"
 )
@@ -30,7 +29,7 @@ type named struct {
 // quantileCurves draws the share of ops that took no longer than each time.
 func quantileCurves(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 	var curves []named
-	present := words.Verbs(ph.Op)
+	present := ph.Verbs()
 	for i, verb := range present {
 		o := st.Op(verb)
 		if o == nil {

@@ -36,7 +36,7 @@ func DoneIn(ph *run.Phase) []Done {
 	if ph.Search != nil && ph.Search.Rate == nil {
 		return nil
 	}
-	for _, verb := range Verbs(ph.Op) {
+	for _, verb := range ph.Verbs() {
 		all = append(all, Done{verb, "op." + verb, "", &ph.Op[verb].Figures, ph.Op[verb], ph})
 	}
 	if ph.Total != nil && len(all) > 1 {

@@ -32,9 +32,6 @@ func Steady(ph *run.Phase) []string {
 // rounded rounds a share to a tenth of a per cent.
 func rounded(share float64) float64 { return math.Round(share*1000) / 1000 }
 
-// Verbs lists the ops in the order of every table.
-func Verbs(ops map[string]*run.Op) []string { return (&run.Phase{Op: ops}).Verbs() }
-
 // Trace describes the trace that was replayed, and what was left out of it; nil if there was none.
 func Trace(ph *run.Phase) []string {
 	t := ph.Trace
@@ -225,7 +222,7 @@ func Untimed(ph *run.Phase) string {
 		return ""
 	}
 	parts := []string{string(ph.Kind)}
-	for _, verb := range Verbs(ph.Op) {
+	for _, verb := range ph.Verbs() {
 		o := ph.Op[verb]
 		done := verb + " " + Ledger(&o.Ledger)
 		if o.OK == o.Due {
@@ -256,9 +253,6 @@ func Note(ph *run.Phase) string {
 	}
 	return strings.Join(notes, "; ")
 }
-
-// InCluster says whether the target was a cluster.
-func InCluster(ph *run.Phase) bool { return ph.Target.InCluster() }
 
 // Generator says what the generator used, and what kept it from running.
 func Generator(ph *run.Phase) []string {

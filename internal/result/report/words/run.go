@@ -79,9 +79,6 @@ func Machine(r *run.Run) []string {
 	return machine
 }
 
-// Passed says whether an assert is known to hold.
-func Passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
-
 // Verdict returns the verdict in sentences.
 func Verdict(r *run.Run) []string {
 	sentences := []string{map[run.Completeness]string{
@@ -122,15 +119,33 @@ func Ends(r *run.Run) []string {
 		rest += len(ph.Reasons)
 	}
 	all := r.Verdict.Reasons
-	return slices.Clip(all[:max(len(all)-rest, 0)]) // for callers that append others
+	return slices.Clip(all[:max(len(all)-rest, 0)]) // Shortcomings appends others
 }
 
-// Unmet says which assert did not pass.
-func Unmet(a run.AssertResult) string {
-	if a.OK == nil {
-		return "assert " + a.Name + " could not be decided: " + a.Reason
+// Shortcomings say why a run got no further, and which asserts did not pass; of a run in progress, without those that are still open.
+func Shortcomings(r *run.Run, inProgress bool) []string {
+	all := Ends(r)
+	for _, a := range r.Asserts {
+		switch {
+		case a.OK == nil && !inProgress:
+			all = append(all, "assert "+a.Name+" could not be decided: "+a.Reason)
+		case a.OK != nil && !*a.OK:
+			all = append(all, "assert "+a.Name+": "+a.Value)
+		}
 	}
-	return "assert " + a.Name + ": " + a.Value
+	return all
+}
+
+// Outcome says in a word how an assert came out; then its values, and why it was not decided.
+func Outcome(a run.AssertResult) (word string, why []string) {
+	word = "undecided"
+	switch {
+	case a.OK != nil && *a.OK:
+		word = "pass"
+	case a.OK != nil:
+		word = "FAIL"
+	}
+	return word, slices.DeleteFunc([]string{a.Value, a.Reason}, func(text string) bool { return text == "" })
 }
 
 // assertions sums up the asserts in a sentence.

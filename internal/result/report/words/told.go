@@ -17,7 +17,7 @@ func About(ph *run.Phase) []Fact {
 	}
 	all = slices.Concat(all, fact("target", "", Target(ph)), fact("dataset", "", Dataset(ph)))
 	if ph.Setup != nil {
-		for _, verb := range Verbs(ph.Setup.Op) {
+		for _, verb := range (&run.Phase{Op: ph.Setup.Op}).Verbs() {
 			all = append(all, fact("setup", "", verb+": "+Ledger(&ph.Setup.Op[verb].Ledger)+", untimed")...)
 		}
 	}
