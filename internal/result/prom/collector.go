@@ -20,16 +20,13 @@ import (
 // Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
 type Collector struct {
 	workers func() []worker.Status // nil if this process is a worker
-	latest  atomic.Pointer[shown]
+	latest  atomic.Pointer[View]   // it no longer changes
 	scrapes scrapes
 
 	mu   sync.Mutex
 	own  *measure.Totals // of the latest view, which no scrape has seen yet, and which its feed may change
 	flat measure.Totals  // scratch of add
 }
-
-// shown is a view that no longer changes.
-type shown struct{ *View }
 
 // New returns a coordinator's Collector with nothing to show. workers returns the run's workers. It is called at each scrape, from any goroutine,
 // because their state matters most when they send nothing.
@@ -49,7 +46,7 @@ func (c *Collector) Registry() *prometheus.Registry {
 
 // Set makes later scrapes show v. It copies the slices of v, which may then change; the Totals in v must not, except by add.
 func (c *Collector) Set(v View) {
-	c.latest.Store(&shown{View: v.frozen()})
+	c.latest.Store(v.frozen())
 }
 
 // add adds what was counted to one of the latest view's Totals, or to new ones if a scrape may be reading those. It drops bins, which no metric uses,
@@ -93,7 +90,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.own = nil
 	c.mu.Unlock()
 	if latest != nil {
-		c.collect(latest.View, func(m *metric) { ch <- m })
+		c.collect(latest, func(m *metric) { ch <- m })
 	}
 }
 
@@ -110,7 +107,10 @@ func (c *Collector) collect(v *View, emit func(*metric)) {
 		p.observed(v)
 		p.workers(v.Run, c.workers())
 	}
-	p.phases(v)
+	for i := range v.Phases {
+		phase := phasePage{page: p, v: v, ph: &v.Phases[i]}
+		phase.write()
+	}
 }
 
 // metric is a prometheus.Metric with its complete content.
@@ -197,13 +197,6 @@ func (p *page) observed(v *View) {
 			}
 			p.number("observed", value, v.Run, o.Name, field)
 		}
-	}
-}
-
-func (p *page) phases(v *View) {
-	for i := range v.Phases {
-		phase := phasePage{page: *p, v: v, ph: &v.Phases[i]}
-		phase.write()
 	}
 }
 

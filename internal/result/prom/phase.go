@@ -139,11 +139,7 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		o = &measure.Op{}
 	}
 	run, phase, name := p.v.Run, p.ph.Name, p.ph.Words.Name(verb)
-	p.count("ops_due_total", o.Due, run, phase, name)
-	for i, n := range o.Outcomes {
-		p.count("ops_total", n, run, phase, name, driver.Outcome(i).String())
-	}
-	p.number("ops_in_flight", float64(o.InFlight), run, phase, name)
+	p.chain([...]string{"ops_due_total", "ops_total", "ops_in_flight", "response_seconds"}, o, run, phase, name)
 	if p.ph.Plan.Batch > 1 {
 		p.count("keys_due_total", o.Keys.Due, run, phase, name)
 		for i, n := range o.Keys.Outcomes {
@@ -157,11 +153,9 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 
 	p.histogram("lag_seconds", &o.Lag, classicBounds[:], run, phase, name)
 	for i := range measure.NumClasses {
-		class := measure.Class(i).String()
-		p.histogram("response_seconds", &o.Response[i], classicBounds[:], run, phase, name, class)
-		p.histogram("service_seconds", &o.Service[i], classicBounds[:], run, phase, name, class)
+		p.histogram("service_seconds", &o.Service[i], classicBounds[:], run, phase, name, measure.Class(i).String())
 	}
-	if p.ph.divides(verb) {
+	if p.ph.Syncs && verb.Stores() { // service times have two parts, where the worker can tell these apart
 		split := cmp.Or(o.Split, &measure.Split{})
 		p.histogram("write_seconds", &split.Write, classicBounds[:], run, phase, name)
 		p.histogram("sync_seconds", &split.Sync, classicBounds[:], run, phase, name)
@@ -174,9 +168,6 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		p.histogram("ack_seconds", h, nil, run, phase, name, strconv.Itoa(k+1))
 	}
 }
-
-// divides says whether service times of a verb are divided into two parts, where the worker can tell these apart.
-func (ph *Phase) divides(verb driver.Verb) bool { return ph.Syncs && verb.Stores() }
 
 // saysSent says whether the bytes sent for a verb are known. Drivers with their own clients do not count them: requests without any bytes reveal
 // that.
@@ -209,7 +200,7 @@ func (p *phasePage) scenario(i int, load *measure.Totals) {
 	}
 }
 
-// chain emits the counts and response times of a scenario or a step. of names the families: due, ended, in flight, response.
+// chain emits the counts and response times of a verb, a scenario or a step. of names the families: due, ended, in flight, response.
 func (p *phasePage) chain(of [4]string, o *measure.Op, labels ...string) {
 	labels = slices.Clip(labels)
 	p.count(of[0], o.Due, labels...)

@@ -12,17 +12,17 @@ import (
 // and is forgotten when that closes.
 type scrapes struct {
 	mu    sync.Mutex
-	got   map[string]*shown // the view that each scraper fetched last, by its address
-	last  *shown            // most recent view that any scraper fetched; nil if none has scraped
-	moved chan struct{}     // closed when got changes; nil if no goroutine waits for that
+	got   map[string]*View // the view that each scraper fetched last, by its address
+	last  *View            // most recent view that any scraper fetched; nil if none has scraped
+	moved chan struct{}    // closed when got changes; nil if no goroutine waits for that
 }
 
 // note records that a scraper has fetched a view; nil if the scraper is gone.
-func (s *scrapes) note(from string, got *shown) {
+func (s *scrapes) note(from string, got *View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.got == nil {
-		s.got = map[string]*shown{}
+		s.got = map[string]*View{}
 	}
 	if got == nil {
 		delete(s.got, from)
@@ -36,7 +36,7 @@ func (s *scrapes) note(from string, got *shown) {
 }
 
 // await returns once every scraper, and the most recent one, has fetched this view, or when ctx ends.
-func (s *scrapes) await(ctx context.Context, view *shown) error {
+func (s *scrapes) await(ctx context.Context, view *View) error {
 	for {
 		late, moved := s.late(view)
 		if late == 0 {
@@ -51,7 +51,7 @@ func (s *scrapes) await(ctx context.Context, view *shown) error {
 }
 
 // late counts the scrapers that have another view, and returns a channel that is closed when that may have changed.
-func (s *scrapes) late(view *shown) (n int, moved <-chan struct{}) {
+func (s *scrapes) late(view *View) (n int, moved <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, got := range s.got {
