@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -80,10 +81,7 @@ func (p *Step) digest() (sum uint64) {
 
 // at returns the column of a time, in seconds since the start.
 func (p *Step) at(seconds float64) *measure.Times {
-	most := maxColumns
-	if p.most > 0 {
-		most = p.most
-	}
+	most := cmp.Or(p.most, maxColumns)
 	i := max(int(seconds), 0) / p.Seconds
 	for i >= most && p.Seconds < lasts[len(lasts)-1] {
 		p.coarsen()
@@ -131,12 +129,9 @@ func Together(all []*Step) *Step {
 }
 
 // Op returns the totals that a verb's figures are computed from, or nil.
-func (p *Step) Op(verb string) *measure.Op { return opOf(p.Settled, p.words, verb) }
-
-// opOf returns the totals of a verb by its name, or nil.
-func opOf(t *measure.Totals, words driver.Words, verb string) *measure.Op {
-	if v, ok := words.Verb(verb); ok {
-		return t.Ops[v]
+func (p *Step) Op(verb string) *measure.Op {
+	if v, ok := p.words.Verb(verb); ok {
+		return p.Settled.Ops[v]
 	}
 	return nil
 }

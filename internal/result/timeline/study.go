@@ -80,7 +80,7 @@ func (p *Pool) add(ph *run.Phase, st []*Step) {
 	cols, _ := Finest(ph, sum)
 	p.series = append(p.series, cols)
 	if p.Kept == nil {
-		p.Kept = &Step{Seconds: lasts[0], most: MaxPoints, words: sum.words}
+		p.Kept = &Step{Seconds: lasts[0], most: MaxPoints, words: sum.words, Settled: new(measure.Totals)}
 	}
 	for i := range sum.Columns {
 		p.Kept.at((float64(i) + 0.5) * float64(sum.Seconds)).Merge(&sum.Columns[i])
@@ -89,7 +89,7 @@ func (p *Pool) add(ph *run.Phase, st []*Step) {
 	if at := ph.Search; at != nil && at.Level != nil {
 		best = st[*at.Level]
 	}
-	p.Kept.Totals.Merge(best.Settled.WithoutBins())
+	p.Kept.Settled.Merge(best.Settled.WithoutBins())
 }
 
 // Rates returns ops that ended ok per second, over time: the mean over the repetitions still running. Points are step seconds apart.
@@ -130,7 +130,7 @@ func (p *Pool) Op(verb string) *measure.Op {
 	if p.Kept == nil {
 		return nil
 	}
-	return opOf(&p.Kept.Totals, p.Kept.words, verb)
+	return p.Kept.Op(verb)
 }
 
 // Latency returns the times behind a latency of an op, over the repetitions of a variant that count; nil if there are none. The path is relative to
