@@ -125,13 +125,10 @@ func relativeCell(f *run.Figure, v *float64, why string) run.Cell {
 // mdeCell returns the smallest difference that would be found. A value above mostMDE is shown as a bound only, as in findings.
 func mdeCell(f *run.Figure) run.Cell {
 	if f.MDE != nil && *f.MDE > mostMDE {
-		return run.Cell{Value: f.MDE, Text: "> " + share(mostMDE)}
+		return run.Cell{Value: f.MDE, Text: "> " + expr.Format(mostMDE, "%")}
 	}
 	return relativeCell(f, f.MDE, f.Nulls["mde"])
 }
 
 // mde returns the text of the smallest difference that would be found.
 func mde(f *run.Figure) string { return strings.Replace(mdeCell(f).Text, "> ", "above ", 1) }
-
-// share formats a share.
-func share(f float64) string { return expr.Format(f, "%") }

@@ -272,7 +272,11 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 
 // figures takes the ledger from t and the latencies from settled.
 func (b *builder) figures(at string, t, settled *measure.Op) run.Figures {
-	f := run.Figures{Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed], Causes: newCauses(t)}
+	n := t.Causes
+	f := run.Figures{
+		Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed],
+		Causes: run.Causes{Reply: n[op.Replied], Timeout: n[op.RequestTimeout], Lost: n[op.Lost], Refused: n[op.Refused], OpTimeout: n[op.OpTimeout]},
+	}
 	b.rates(at, &f, t)
 	b.latencies(at, &f, settled)
 	b.grow(at, &f, t)
@@ -285,11 +289,6 @@ func newLedger(l measure.Ledger) run.Ledger {
 		Due: l.Due, OK: n[driver.OK], Miss: n[driver.Miss], Conflict: n[driver.Conflict], QuorumFailed: n[driver.QuorumFailed],
 		Timeout: n[driver.Timeout], Error: n[driver.Error], Shed: n[driver.Shed], InFlight: l.InFlight,
 	}
-}
-
-func newCauses(t *measure.Op) run.Causes {
-	n := t.Causes
-	return run.Causes{Reply: n[op.Replied], Timeout: n[op.RequestTimeout], Lost: n[op.Lost], Refused: n[op.Refused], OpTimeout: n[op.OpTimeout]}
 }
 
 func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {

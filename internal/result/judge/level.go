@@ -3,7 +3,6 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ const overloadedAt = 0.9
 // achieved makes the achieved rate of a closed step from the rates of its ops, or of its scenarios.
 func (p *phase) achieved() {
 	sum := 0.0
-	for f := range turning(p.Op, p.Scenario) {
+	for _, f := range turning(p.Op, p.Scenario) {
 		if f.Answered == nil {
 			return
 		}
@@ -45,20 +44,17 @@ func (p *phase) achieved() {
 	p.known("achieved_rate")
 }
 
-// turning yields the figures of what takes turns in a closed load: scenarios if there are any, else ops.
-func turning(ops map[string]*run.Op, scenarios map[string]*run.Scenario) iter.Seq[*run.Figures] {
-	return func(yield func(*run.Figures) bool) {
-		for _, o := range ops {
-			if len(scenarios) == 0 && o != nil && !yield(&o.Figures) {
-				return
-			}
-		}
-		for _, s := range scenarios {
-			if !yield(&s.Figures) {
-				return
-			}
+// turning lists the figures of what takes turns in a closed load: scenarios if there are any, else ops.
+func turning(ops map[string]*run.Op, scenarios map[string]*run.Scenario) (all []*run.Figures) {
+	for _, s := range scenarios {
+		all = append(all, &s.Figures)
+	}
+	for _, o := range ops {
+		if len(scenarios) == 0 && o != nil {
+			all = append(all, &o.Figures)
 		}
 	}
+	return all
 }
 
 // powerOf returns rate divided by the mean response time of the ops of all verbs; 0 if there is none. A failed op counts as the slowest. Response
@@ -156,7 +152,7 @@ func (l *Level) roughly() (perSecond float64) {
 	if l.phase.Seconds == 0 {
 		return 0
 	}
-	for f := range turning(l.Op, l.Scenario) {
+	for _, f := range turning(l.Op, l.Scenario) {
 		perSecond += float64(f.OK+f.Miss) / l.phase.Seconds
 	}
 	return perSecond
