@@ -3,7 +3,6 @@ package rundir
 import (
 	"encoding"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -39,12 +38,9 @@ func readJSON(path string, v any) error {
 
 // readable says whether a value's JSON stays within the limits above.
 func readable(path string, b []byte, v any) error {
-	var err error
+	err := weigh(b, reflect.TypeOf(v), false)
 	if len(b) > maxText {
 		err = fmt.Errorf("at most %d MiB are read", maxText>>20)
-	} else {
-		w := weighing{text: b, left: maxDecoded}
-		err = w.value(reflect.TypeOf(v), 0)
 	}
 	if err != nil {
 		return fmt.Errorf("%s is written whole, but has %d MiB, and loadgen does not read it again: %w: run fewer phases, levels or observations at a time",
@@ -55,28 +51,35 @@ func readable(path string, b []byte, v any) error {
 
 // decode is json.Unmarshal for untrusted JSON, in which two bytes can ask for a slice element of hundreds of bytes.
 func decode(b []byte, v any) error {
-	w := weighing{text: b, left: maxDecoded}
-	err := w.value(reflect.TypeOf(v), 0)
-	if err == nil || errors.Is(err, errNoJSON) && !json.Valid(b) { // Unmarshal then decodes nothing, and says what is wrong
-		return json.Unmarshal(b, v)
+	if err := weigh(b, reflect.TypeOf(v), false); err != nil {
+		return err
 	}
-	return err
+	return json.Unmarshal(b, v)
 }
 
-// weighing scans a JSON text along with the type it will be decoded into, and adds up the memory that takes. It stores nothing but its depth.
+// weigh checks that a text is JSON, and that decoding it into a type stays within the limits above. nil stands for a type that keeps nothing. If plain,
+// its texts must not contain characters that a terminal or a page would obey.
+func weigh(b []byte, t reflect.Type, plain bool) error {
+	if !json.Valid(b) {
+		return json.Unmarshal(b, new(json.RawMessage)) // says what is wrong
+	}
+	w := weighing{text: b, left: maxDecoded, plain: plain}
+	return w.value(t, 0)
+}
+
+// weighing scans a valid JSON text along with the type it will be decoded into, and adds up the memory that takes. It stores nothing but its depth.
 type weighing struct {
 	text  []byte
 	at    int
 	left  int64 // bytes
-	plain bool  // texts must not contain characters that a terminal or a page would obey
+	plain bool
 	known map[reflect.Type]map[string]reflect.Type
 }
 
 var (
-	errMuch   = fmt.Errorf("decoding it would take more than %d MiB", maxDecoded>>20)
-	errLong   = fmt.Errorf("a text of more than %d bytes, or a number of more than %d digits", maxString, maxNumber)
-	errDeep   = fmt.Errorf("objects and arrays nested more than %d deep", maxDepth)
-	errNoJSON = errors.New("no JSON")
+	errMuch = fmt.Errorf("decoding it would take more than %d MiB", maxDecoded>>20)
+	errLong = fmt.Errorf("a text of more than %d bytes, or a number of more than %d digits", maxString, maxNumber)
+	errDeep = fmt.Errorf("objects and arrays nested more than %d deep", maxDepth)
 )
 
 // take counts bytes.
@@ -120,8 +123,6 @@ func (w *weighing) value(t reflect.Type, depth int) error {
 			return err
 		}
 		return w.take(int64(len(text)))
-	case 0, '}', ']', ',', ':':
-		return w.none()
 	}
 	return w.word()
 }
@@ -130,7 +131,7 @@ func (w *weighing) value(t reflect.Type, depth int) error {
 func (w *weighing) word() error {
 	for from := w.at; w.at < len(w.text); w.at++ {
 		switch w.text[w.at] {
-		case ' ', '\n', '\t', '\r', ',', ':', ']', '}':
+		case ' ', '\n', '\t', '\r', ',', ']', '}':
 			return nil
 		}
 		if w.at-from > maxNumber {
@@ -173,10 +174,13 @@ func (w *weighing) items(t reflect.Type, depth int) error {
 	for c := w.next(); c != end; {
 		of := element
 		if object {
-			name, err := w.name()
+			w.next()
+			name, err := w.string()
 			if err != nil {
 				return err
 			}
+			w.next()
+			w.at++ // the colon
 			if fields != nil {
 				of = fields[folded(name)]
 			} else if element != nil {
@@ -191,47 +195,23 @@ func (w *weighing) items(t reflect.Type, depth int) error {
 		}
 		if c = w.next(); c == ',' {
 			w.at++
-		} else if c != end {
-			return w.none()
 		}
 	}
 	w.at++
 	return nil
 }
 
-// name consumes the name of an object's member, and its colon.
-func (w *weighing) name() (string, error) {
-	if w.next() != '"' {
-		return "", w.none()
-	}
-	name, err := w.string()
-	if err == nil && w.next() != ':' {
-		err = w.none()
-	}
-	w.at++
-	return name, err
-}
-
-// none says that there is no JSON here.
-func (w *weighing) none() error { return fmt.Errorf("byte %d: %w", w.at, errNoJSON) }
-
-// string returns the current string, which is valid until the next call.
+// string returns the current string, and consumes it.
 func (w *weighing) string() (string, error) {
 	from, escaped := w.at, false
-	for w.at++; w.at < len(w.text); w.at++ {
-		switch w.text[w.at] {
-		case '\\':
+	for w.at++; w.text[w.at] != '"'; w.at++ {
+		if w.text[w.at] == '\\' {
 			escaped = true
 			w.at++
-		case '"':
-			w.at++
-			return w.unquoted(w.text[from:w.at], escaped)
 		}
 	}
-	return "", fmt.Errorf("byte %d: %w", from, errNoJSON)
-}
-
-func (w *weighing) unquoted(quoted []byte, escaped bool) (string, error) {
+	w.at++
+	quoted := w.text[from:w.at]
 	if len(quoted) > maxString {
 		return "", errLong
 	}

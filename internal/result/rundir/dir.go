@@ -55,35 +55,36 @@ func Create(root, id string, planJSON []byte) (*Dir, error) {
 
 func makeDir(on disk, root, id string, planJSON []byte) (*Dir, error) {
 	d := &Dir{disk: on, path: filepath.Join(root, id), cut: -1}
-	if err := begin(on, root, id, "run", &d.taken, func() error { return d.begin(planJSON) }); err != nil {
+	var err error
+	d.taken, err = begin(on, root, id, "run", func() error { return d.begin(planJSON) })
+	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
 // begin makes the directory of a run or an experiment, locks it, and has write write its first files. If that fails, it leaves nothing behind.
-func begin(on disk, root, id, what string, taken **os.File, write func() error) error {
+func begin(on disk, root, id, what string, write func() error) (taken *os.File, err error) {
 	if err := checkID(id); err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.MkdirAll(root, dirMode); err != nil {
-		return fmt.Errorf("make directory for runs: %w", err)
+		return nil, fmt.Errorf("make directory for runs: %w", err)
 	}
 	if err := checkFree(root); err != nil {
-		return err
+		return nil, err
 	}
 	path := filepath.Join(root, id)
 	if err := on.Mkdir(path); err != nil {
-		return fmt.Errorf("make directory for %s: %w", what, err)
+		return nil, fmt.Errorf("make directory for %s: %w", what, err)
 	}
-	var err error
-	if *taken, err = lock(path); err == nil {
-		err = write()
+	if taken, err = lock(path); err != nil {
+		return nil, fmt.Errorf("begin %s %s: %w", what, id, errors.Join(err, on.RemoveAll(path)))
 	}
-	if err != nil {
-		return fmt.Errorf("begin %s %s: %w", what, id, errors.Join(err, on.RemoveAll(path), release(*taken)))
+	if err := write(); err != nil {
+		return nil, fmt.Errorf("begin %s %s: %w", what, id, errors.Join(err, on.RemoveAll(path), taken.Close()))
 	}
-	return nil
+	return taken, nil
 }
 
 // begin writes and syncs the first files of a new directory.

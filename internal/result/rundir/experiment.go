@@ -26,7 +26,9 @@ func CreateExperiment(root string, x *run.Experiment) (*Experiment, error) {
 
 func createExperiment(on disk, root string, x *run.Experiment) (*Experiment, error) {
 	e := &Experiment{disk: on, path: filepath.Join(root, x.ID)}
-	if err := begin(on, root, x.ID, "experiment", &e.taken, func() error { return errors.Join(e.Save(x), on.SyncDir(root)) }); err != nil {
+	var err error
+	e.taken, err = begin(on, root, x.ID, "experiment", func() error { return errors.Join(e.Save(x), on.SyncDir(root)) })
+	if err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -76,16 +78,10 @@ func LoadExperiment(root, id string) (*run.Experiment, error) {
 		return nil, err
 	}
 	var x run.Experiment
-	if err := readJSON(filepath.Join(root, id, experimentFile), &x); err != nil {
-		return nil, fmt.Errorf("load experiment %s: %w", id, err)
-	}
-	if err := x.CheckValid(); err != nil {
+	if err := load(root, id, experimentFile, &x, &x.Unverified); err != nil {
 		return nil, fmt.Errorf("load experiment %s: %w", id, err)
 	}
 	x.Imported = Imported(root, id)
-	if err := unverified(root, id, &x.Unverified); err != nil {
-		return nil, fmt.Errorf("load experiment %s: %w", id, err)
-	}
 	return &x, nil
 }
 

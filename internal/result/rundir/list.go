@@ -68,7 +68,7 @@ func Load(root, id string) (*run.Run, error) {
 		return nil, err
 	}
 	var r run.Run
-	err := readJSON(filepath.Join(root, id, resultFile), &r)
+	err := load(root, id, resultFile, &r, &r.Unverified)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Stat(filepath.Join(root, id)); err != nil {
@@ -78,12 +78,18 @@ func Load(root, id string) (*run.Run, error) {
 	case err != nil:
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}
-	if err := r.CheckValid(); err != nil {
-		return nil, fmt.Errorf("load run %s: %w", id, err)
-	}
 	r.Imported = Imported(root, id)
-	if err := unverified(root, id, &r.Unverified); err != nil {
-		return nil, fmt.Errorf("load run %s: %w", id, err)
-	}
 	return &r, nil
+}
+
+// load reads a result into v, and why it could not be verified into not, which is a field of it.
+func load(root, id, name string, v interface{ CheckValid() error }, not *string) error {
+	err := readJSON(filepath.Join(root, id, name), v)
+	if err == nil {
+		err = v.CheckValid()
+	}
+	if err == nil {
+		err = unverified(root, id, not)
+	}
+	return err
 }

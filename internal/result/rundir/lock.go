@@ -40,11 +40,3 @@ func alone(path string, f func() error) error {
 	}
 	return errors.Join(err, dir.Close())
 }
-
-// release releases a lock, if there is one.
-func release(taken *os.File) error {
-	if taken == nil {
-		return nil
-	}
-	return taken.Close()
-}

@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,12 +55,17 @@ func checksum(size, rest []byte) uint32 {
 // ReadLog calls f with each snapshot of a log, in order; f must not retain its arguments. It returns f's error if there is one, a *TornError if the log
 // does not end with a whole record, and errors of r. It holds one record in memory.
 func ReadLog(r io.Reader, f func(worker, snapshot []byte) error) error {
-	return readRecords(r, func(worker, record []byte) error {
+	return readRecords(r, snapshotsTo(f))
+}
+
+// snapshotsTo passes on the records that are snapshots.
+func snapshotsTo(f func(worker, snapshot []byte) error) func(worker, record []byte) error {
+	return func(worker, record []byte) error {
 		if len(worker) == 0 {
 			return nil
 		}
 		return f(worker, record)
-	})
+	}
 }
 
 // readRecords is ReadLog that includes the coordinator's own records, which name no worker.
@@ -73,7 +79,7 @@ func readRecords(r io.Reader, f func(worker, record []byte) error) error {
 		return &TornError{Why: fmt.Sprintf("it begins with %q, not %q", head[:], magic)}
 	}
 	at := int64(len(head))
-	var body []byte
+	var buf bytes.Buffer
 	for {
 		var prefix [prefixSize]byte
 		switch n, err := io.ReadFull(in, prefix[:]); {
@@ -86,10 +92,11 @@ func readRecords(r io.Reader, f func(worker, record []byte) error) error {
 		if size == 0 || size > maxSize {
 			return &TornError{at, fmt.Sprintf("a record of %d bytes", size)}
 		}
-		var err error
-		if body, err = readBody(in, body[:0], int(size)); err != nil {
-			return torn(at, len(body), int(size), "a record", err)
+		buf.Reset()
+		if n, err := io.CopyN(&buf, in, int64(size)); err != nil { // takes memory as data arrives, so that a wrong size costs none
+			return torn(at, int(n), int(size), "a record", err)
 		}
+		body := buf.Bytes()
 		name := int(body[0])
 		if checksum(prefix[:4], body) != binary.LittleEndian.Uint32(prefix[4:]) || 1+name > len(body) {
 			return &TornError{at, "the checksum is wrong"}
@@ -99,20 +106,6 @@ func readRecords(r io.Reader, f func(worker, record []byte) error) error {
 		}
 		at += prefixSize + int64(size)
 	}
-}
-
-// readBody reads size bytes. It allocates only as data arrives, so that a wrong size costs no memory.
-func readBody(r io.Reader, dst []byte, size int) ([]byte, error) {
-	const most = 64 << 10
-	for len(dst) < size {
-		from, n := len(dst), min(most, size-len(dst))
-		dst = append(dst, make([]byte, n)...)
-		got, err := io.ReadFull(r, dst[from:])
-		if err != nil {
-			return dst[:from+got], err
-		}
-	}
-	return dst, nil
 }
 
 // torn returns a *TornError for a file that ends too early, and other read errors as they are.

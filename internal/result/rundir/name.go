@@ -1,10 +1,12 @@
 package rundir
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -20,37 +22,21 @@ func NewID(now time.Time, plan string) string {
 	return fmt.Sprintf("%s-%s-%x", now.UTC().Format(stamp), slug(plan), random)
 }
 
+var notInSlug = regexp.MustCompile(`[^a-z0-9]+`)
+
 // slug keeps ASCII letters and digits, in lower case, and replaces what is between them with hyphens.
 func slug(plan string) string {
 	const most = 64
-	var b strings.Builder
-	for _, r := range strings.ToLower(plan) {
-		switch letter := r >= 'a' && r <= 'z' || r >= '0' && r <= '9'; {
-		case b.Len() == most:
-		case letter:
-			b.WriteRune(r)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-	}
-	if s := strings.Trim(b.String(), "-"); s != "" {
-		return s
-	}
-	return "plan"
+	s := strings.Trim(notInSlug.ReplaceAllString(strings.ToLower(plan), "-"), "-")
+	return cmp.Or(strings.TrimSuffix(s[:min(len(s), most)], "-"), "plan")
 }
 
-// checkID makes sure that a name stays inside the root: letters, digits, dots, hyphens and underscores, and no dot first.
+var validID = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+
+// checkID makes sure that a name stays inside the root.
 func checkID(id string) error {
-	const most = 128
-	if id == "" || len(id) > most || id[0] == '.' {
-		return fmt.Errorf("run %q: a name has 1 to %d characters and does not begin with a dot", id, most)
-	}
-	for _, r := range id {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._-", r):
-		default:
-			return fmt.Errorf("run %q: a name has letters, digits, '.', '-' and '_' only, not %q", id, r)
-		}
+	if !validID.MatchString(id) {
+		return fmt.Errorf("run %q: a name has 1 to 128 letters, digits, '.', '-' and '_', and does not begin with a dot", id)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package rundir
 
 import (
-	"bytes"
 	"strconv"
 	"unicode/utf8"
 
@@ -15,7 +14,10 @@ func plainJSON(b []byte) []byte {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
 		if r == '\\' {
-			r, n = unescaped(b)
+			escape := string(b[:min(len(b), len(`\u0000`))])
+			if c, _, rest, err := strconv.UnquoteChar(escape, '"'); err == nil {
+				r, n = c, len(escape)-len(rest)
+			}
 		}
 		if quantity.Obeyed(r) {
 			out = utf8.AppendRune(out, utf8.RuneError)
@@ -25,22 +27,4 @@ func plainJSON(b []byte) []byte {
 		b = b[n:]
 	}
 	return out
-}
-
-// unescaped returns the character that an escape at the start of b stands for, and the escape's bytes.
-func unescaped(b []byte) (rune, int) {
-	const wide = len(`\u0000`)
-	switch {
-	case len(b) >= wide && b[1] == 'u':
-		n, err := strconv.ParseUint(string(b[2:wide]), 16, 16)
-		if err == nil {
-			return rune(n), wide
-		}
-	case len(b) > 1:
-		if i := bytes.IndexByte([]byte("bfrnt"), b[1]); i >= 0 {
-			return rune("\b\f\r\n\t"[i]), 2
-		}
-		return rune(b[1]), 2
-	}
-	return rune(b[0]), 1
 }

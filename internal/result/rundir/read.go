@@ -27,12 +27,12 @@ func Plan(root, id string) ([]byte, error) {
 
 // Snapshots calls f with each snapshot of a run, as [ReadLog] does.
 func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
-	return openLog(root, id, func(log io.Reader) error { return ReadLog(log, f) })
+	return Records(root, id, snapshotsTo(f))
 }
 
 // Records calls f with each record of a run's log: snapshots and, without a worker's name, the coordinator's own records.
 func Records(root, id string, f func(worker, record []byte) error) error {
-	return openLog(root, id, func(log io.Reader) error { return readRecords(log, f) })
+	return open(root, id, logFile, "read the snapshots of", func(log io.Reader) error { return readRecords(log, f) })
 }
 
 // Imported says whether a run or an experiment came in a pack: what it says, another may have written.
@@ -53,11 +53,6 @@ func unverified(root, id string, why *string) error {
 	}
 	*why = string(text)
 	return err
-}
-
-// openLog calls f with a run's log.
-func openLog(root, id string, f func(log io.Reader) error) error {
-	return open(root, id, logFile, "read the snapshots of", f)
 }
 
 // open calls f with one of a run's files. Errors say what is done with it.

@@ -3,7 +3,6 @@ package rundir
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,7 +80,7 @@ func (d *Dir) cutLog() error {
 
 // Records calls f with each whole record in a reopened log: snapshots and, without a worker's name, the coordinator's own records.
 func (d *Dir) Records(f func(worker, record []byte) error) error {
-	err := openLog(filepath.Dir(d.path), filepath.Base(d.path), func(log io.Reader) error { return readRecords(log, f) })
+	err := Records(filepath.Dir(d.path), filepath.Base(d.path), f)
 	if end, ok := errors.AsType[*TornError](err); ok && end.Offset == d.cut {
 		return nil
 	}

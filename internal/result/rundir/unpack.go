@@ -177,8 +177,7 @@ func (u *unpacking) readManifest(in *tar.Reader) error {
 	if err != nil {
 		return noEOF(err)
 	}
-	weight := weighing{text: text, left: maxDecoded}
-	if err := weight.value(reflect.TypeOf(&u.files), 0); err != nil {
+	if err := weigh(text, reflect.TypeOf(u.files), false); err != nil {
 		return fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -339,8 +338,7 @@ func (u *unpacking) plainTexts(id string) error {
 		if err != nil {
 			return err
 		}
-		all := weighing{text: text, plain: true}
-		if err := all.value(nil, 0); err != nil {
+		if err := weigh(text, nil, true); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
