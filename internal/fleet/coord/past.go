@@ -33,7 +33,7 @@ type Kept struct {
 // ErrNothingKept says that the coordinator ended before the run had any load.
 var ErrNothingKept = errors.New("it has nothing to make a result from: its coordinator ended before there was any load")
 
-// errEnded marks the end of what was kept.
+// errEnded marks the end of what was kept: there the coordinator ended, or it ended the run if the records say how.
 var errEnded = errors.New("no more was kept")
 
 // Recover makes the result of a run whose coordinator ended before it could. It goes through the steps as [Run] does, but reads the workers' reports
@@ -152,7 +152,7 @@ type past struct {
 // take returns the next record.
 func (k *past) take() (*keptRecord, error) {
 	if k.end != nil {
-		return nil, k.cut()
+		return nil, errEnded
 	}
 	if r := k.held; r != nil {
 		k.held = nil
@@ -168,20 +168,9 @@ func (k *past) take() (*keptRecord, error) {
 		k.err = err
 	case r.entry.End != nil:
 		k.end = r.entry.End
-		return nil, k.cut()
+		return nil, errEnded
 	}
 	return r, err
-}
-
-// errCut marks where a coordinator ended its run early.
-var errCut = errors.New("the run ended there")
-
-// cut returns the error for the end of the records: the coordinator ended, or it ended the run.
-func (k *past) cut() error {
-	if k.whole {
-		return errCut
-	}
-	return errEnded
 }
 
 // wrong reports a record that no coordinator writes, and ends the reading.
@@ -198,7 +187,7 @@ func (k *past) settle() error {
 	for k.ahead == nil {
 		r, err := k.take()
 		switch {
-		case errors.Is(err, errEnded), errors.Is(err, errCut):
+		case errors.Is(err, errEnded):
 			return nil
 		case err != nil:
 			return err
@@ -243,7 +232,7 @@ func (k *past) step(s *step) (*step, error) {
 		return nil, err
 	}
 	if k.ahead == nil {
-		return nil, k.cut()
+		return nil, errEnded
 	}
 	was := k.ahead.entry.Step
 	k.ahead = nil
@@ -271,11 +260,11 @@ func (k *past) step(s *step) (*step, error) {
 	for slices.Contains(k.done, false) {
 		err := k.next(s)
 		if errors.Is(err, errEnded) {
-			k.giveUp(s)
-			break
-		}
-		if errors.Is(err, errCut) {
-			k.nobody = cmp.Or(k.nobody, err)
+			if k.whole {
+				k.nobody = cmp.Or(k.nobody, err)
+			} else {
+				k.giveUp(s)
+			}
 			break
 		}
 		if err != nil {
@@ -294,7 +283,7 @@ func (k *past) step(s *step) (*step, error) {
 func (k *past) behind(s *step) error {
 	for {
 		switch r, err := k.take(); {
-		case errors.Is(err, errEnded), errors.Is(err, errCut):
+		case errors.Is(err, errEnded):
 			return nil
 		case err != nil:
 			return err
@@ -387,7 +376,7 @@ func (k *past) next(s *step) error {
 // began returns when a step began. That entry follows the order to start, unless the coordinator ended in between.
 func (k *past) began(s *step, after time.Duration) (time.Duration, error) {
 	switch r, err := k.take(); {
-	case errors.Is(err, errEnded), errors.Is(err, errCut):
+	case errors.Is(err, errEnded):
 		return after, nil
 	case err != nil:
 		return 0, err
@@ -497,7 +486,7 @@ func (k *past) flush(ph *plan.Phase) (origin float64, err error) {
 		return 0, err
 	}
 	if k.ahead == nil {
-		return 0, k.cut()
+		return 0, errEnded
 	}
 	was := k.ahead.entry.Flush
 	k.ahead = nil
@@ -552,7 +541,7 @@ func (k *past) endAs(err error) error {
 	switch {
 	case k.stopped != reason.Why{}:
 		least = run.Capped
-	case err != nil && !errors.Is(err, errCut):
+	case err != nil && !errors.Is(err, errEnded):
 		least = run.Failed
 	case len(r.PhaseOrder) < len(k.c.Plan.Phases):
 		least = run.Capped

@@ -22,7 +22,7 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	if ph.Clear != nil && t.Builtin != nil {
 		return c.flush(ctx, ph)
 	}
-	p := activePhase{c: c, ph: ph, route: newRoute(ph), watch: c.watch(ph)}
+	p := activePhase{c: c, ph: ph, ahead: planned(ph), watch: c.watch(ph)}
 	p.m.Endpoints, p.m.Others = c.endpoints(ph)
 	began, err := p.all(ctx)
 	err = errors.Join(err, p.watch.end(ctx))
@@ -37,7 +37,7 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 type activePhase struct {
 	c     *coordinator
 	ph    *plan.Phase
-	route *route
+	ahead []worker.Step // steps decided so far, without the workers' shares
 	m     judge.Measured
 	begun time.Duration // when its first level began, on the run clock; 0 before that
 	watch *watch
@@ -46,7 +46,7 @@ type activePhase struct {
 // all carries out the steps of the phase, and says whether any began.
 func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 	for {
-		next, more := p.route.next(&p.m, p.spent())
+		next, more := p.next(p.spent())
 		if !more {
 			if p.ph.Search != nil {
 				p.c.note(entry{Over: p.ph.Name})
@@ -60,7 +60,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 			}
 		})
 		if s == nil {
-			if errors.Is(err, errEnded) {
+			if errors.Is(err, errEnded) && !p.c.past.whole {
 				p.m.Stop()
 				return began, err
 			}
