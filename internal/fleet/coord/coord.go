@@ -280,8 +280,6 @@ func (c *coordinator) start(ctx context.Context) error {
 
 // assign gives every worker its part of the run.
 func (c *coordinator) assign(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
-	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range c.Workers {
 		group.Go(func() error { return c.assignTo(ctx, i) })
@@ -291,6 +289,8 @@ func (c *coordinator) assign(ctx context.Context) error {
 
 // assignTo gives one worker its part.
 func (c *coordinator) assignTo(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
+	defer cancel()
 	m := c.Workers[i]
 	err := m.Worker.Assign(ctx, worker.Assignment{
 		RunID: c.Header.ID, Plan: c.Canonical, Digest: c.Header.PlanDigest, Nodes: c.nodes,

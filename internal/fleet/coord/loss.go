@@ -70,17 +70,11 @@ func (s *step) endpoints() (own []string, others map[string][]string) {
 
 // endpoints lists the endpoints of a phase's targets that are known before workers report the nodes they found.
 func (c *coordinator) endpoints(ph *plan.Phase) (own []string, others map[string][]string) {
-	of := func(name string) []string {
-		if nodes, ok := c.nodes[name]; ok {
-			return nodes
-		}
-		return c.Plan.Target(name).Endpoints
-	}
 	others = map[string][]string{}
 	for _, name := range ph.Targets()[1:] {
-		others[name] = of(name)
+		others[name] = c.endpointsOf(c.Plan.Target(name))
 	}
-	return of(ph.Target), others
+	return c.endpointsOf(c.Plan.Target(ph.Target)), others
 }
 
 // rows is the number of endpoints that requests are counted for. A cluster with slots has one more row, for nodes that join it during the phase.

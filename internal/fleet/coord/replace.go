@@ -43,8 +43,6 @@ func (c *coordinator) replace(ctx context.Context, ph *plan.Phase) error {
 
 // takeOver makes a worker take a lost one's place. The worker may itself be lost meanwhile.
 func (c *coordinator) takeOver(ctx context.Context, i int, m worker.Member, ph *plan.Phase) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
-	defer cancel()
 	c.Logger.Info("worker replaced", "worker", c.Workers[i].Name, "by", m.Name, "phase", ph.Name)
 	c.enter(i, m, ph.Name)
 	c.note(entry{Member: &arrival{Index: i, Phase: ph.Name, Is: *c.fleetOf(i)}})

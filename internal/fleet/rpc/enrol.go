@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/fleet/identity"
@@ -29,9 +30,8 @@ func keepEnrolled(ctx context.Context, cfg JoinConfig) (end func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() { // ends with end
-		defer close(ended)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
 		look := time.Tick(renewsEvery)
 		for {
 			select {
@@ -43,10 +43,10 @@ func keepEnrolled(ctx context.Context, cfg JoinConfig) (end func()) {
 				cfg.Logger.Warn("certificate not renewed", "err", line(err.Error()))
 			}
 		}
-	}()
+	})
 	return func() {
 		cancel()
-		<-ended
+		renewing.Wait()
 	}
 }
 

@@ -157,11 +157,7 @@ func (s *Server) Wait(ctx context.Context, n int) ([]worker.Member, error) {
 	for {
 		members := s.gather(n)
 		if s.cfg.Waiting != nil {
-			var names []string
-			for _, m := range members {
-				names = append(names, m.name)
-			}
-			s.cfg.Waiting(names, n, s.refusal())
+			s.cfg.Waiting(namesOf(members), n, s.refusal())
 		}
 		if len(members) == n {
 			return listed(members), nil
@@ -219,11 +215,14 @@ func (s *Server) missing(members []*member, n int) error {
 	if len(members) == 0 {
 		return fmt.Errorf("no worker has come to %s, of %d wanted%s", s.Addr(), n, refused)
 	}
-	var names []string
+	return fmt.Errorf("only %d of %d workers have come to %s: %s%s", len(members), n, s.Addr(), strings.Join(namesOf(members), ", "), refused)
+}
+
+func namesOf(members []*member) (names []string) {
 	for _, m := range members {
 		names = append(names, m.name)
 	}
-	return fmt.Errorf("only %d of %d workers have come to %s: %s%s", len(members), n, s.Addr(), strings.Join(names, ", "), refused)
+	return names
 }
 
 // refusal says which worker was the last to be refused for good, and why, or why a connection was; "" for none.

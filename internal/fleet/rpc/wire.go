@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -264,17 +265,8 @@ func decodeTime(ns int64) (time.Duration, error) {
 	return 0, fmt.Errorf("a time of %d ns", ns)
 }
 
-// textOf is an error's text as sent over the wire; "" for nil.
-func textOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	text := err.Error()
-	if text == "" {
-		text = "unknown error"
-	}
-	return plain(text)
-}
+// textOf is an error's text as sent over the wire.
+func textOf(err error) string { return plain(cmp.Or(err.Error(), "unknown error")) }
 
 // plain removes control characters, which a terminal might obey, from a text. It is applied both before sending and before showing, since neither
 // servers nor the other end can be trusted.
