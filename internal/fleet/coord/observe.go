@@ -58,8 +58,8 @@ func (c *coordinator) endpointsOf(t *plan.Target) []string {
 type asked struct {
 	Probe
 	o       *plan.Observe
-	late    <-chan probed // result of a Take that missed its deadline, or nil
-	refused string        // why a server's counts are not asked for any more; "" if they are
+	late    <-chan run.Probe // result of a Take that missed its deadline, or nil
+	refused string           // why a server's counts are not asked for any more; "" if they are
 }
 
 // watch observes one phase, with one goroutine per observation. end waits for them.
@@ -81,14 +81,6 @@ type watcher struct {
 	skipped int // probes that were skipped before the last one that was kept
 	last    *commit
 	err     error
-}
-
-// probed is the result of a probe.
-type probed struct {
-	value   map[string]float64
-	missing map[string]string
-	is      map[string]string // what identifies the server
-	dialed  uint64            // connections made to it so far
 }
 
 // watch prepares to observe a phase.
@@ -198,23 +190,23 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 		case <-w.probe.late:
 			w.probe.late = nil
 		default:
-			w.enter(add, time.Now(), probed{missing: map[string]string{"": "the probe before has not returned"}})
+			w.enter(add, time.Now(), run.Probe{Missing: map[string]string{"": "the probe before has not returned"}})
 			return
 		}
 	}
 	began := time.Now()
 	if w.probe.refused != "" {
-		w.enter(add, began, probed{missing: map[string]string{"": w.probe.refused}})
+		w.enter(add, began, run.Probe{Missing: map[string]string{"": w.probe.refused}})
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.o.Timeout)
 	defer cancel()
-	done := make(chan probed, 1)
+	done := make(chan run.Probe, 1)
 	go func() { // ends when the probe does, at the latest when it is closed; a hung file system can take longer
 		value, missing := w.probe.Take(ctx)
-		done <- probed{value: value, missing: missing}
+		done <- run.Probe{Value: value, Missing: missing}
 	}()
-	var got probed
+	var got run.Probe
 	select {
 	case got = <-done:
 	case <-ctx.Done():
@@ -222,29 +214,26 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 		case got = <-done:
 		case <-time.After(probeGrace):
 			w.probe.late = done
-			got.missing = map[string]string{"": fmt.Sprintf("no answer within %v", w.o.Timeout)}
+			got.Missing = map[string]string{"": fmt.Sprintf("no answer within %v", w.o.Timeout)}
 		}
 	}
 	if dials, ok := w.probe.Probe.(interface{ Dialed() uint64 }); ok {
-		got.dialed = dials.Dialed()
+		got.Dialed = dials.Dialed()
 	}
 	if w.o.Kind == plan.ObserveCounts {
 		if is, ok := w.probe.Probe.(interface{ Identity() map[string]string }); ok {
-			got.is = is.Identity()
+			got.Is = is.Identity()
 		}
 		w.probe.Close() // no connection of its own stays at the server
-		w.probe.refused = got.missing[""]
+		w.probe.refused = got.Missing[""]
 	}
 	w.enter(add, began, got)
 }
 
 // enter keeps a finished probe, unless add rejects it.
-func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
+func (w *watcher) enter(add func(*run.Probe), began time.Time, p run.Probe) {
 	now := time.Now()
-	p := run.Probe{
-		Phase: w.phase, Observe: w.o.Name, At: now.Sub(w.c.zero).Seconds(), Seconds: now.Sub(began).Seconds(),
-		Value: got.value, Missing: got.missing, Is: got.is, Dialed: got.dialed,
-	}
+	p.Phase, p.Observe, p.At, p.Seconds = w.phase, w.o.Name, now.Sub(w.c.zero).Seconds(), now.Sub(began).Seconds()
 	w.mu.Lock()
 	if add(&p); p.When == "" {
 		w.mu.Unlock()

@@ -17,7 +17,7 @@ func (s *step) soFar() *run.Run {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	r := *s.c.result
-	r.Seconds = (s.at + s.elapsed()).Seconds()
+	r.Seconds = time.Duration(s.shown).Seconds()
 	r.PhaseOrder, r.Phase = slices.Clip(r.PhaseOrder), maps.Clone(r.Phase)
 	r.Fleet, r.Losses = slices.Clone(r.Fleet), slices.Clone(r.Losses)
 	r.Environment.Servers = maps.Clone(r.Environment.Servers)
@@ -28,9 +28,6 @@ func (s *step) soFar() *run.Run {
 	r.Conclude(completeness)
 	return &r
 }
-
-// elapsed is how long the step has lasted, up to the last interval that was shown.
-func (s *step) elapsed() time.Duration { return time.Duration(s.shown) - s.at }
 
 // counted returns what the step has counted so far. When sessions were at work is estimated, since workers report it only at the end.
 func (s *step) counted() *measure.Totals {

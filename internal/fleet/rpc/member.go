@@ -165,10 +165,7 @@ func (m *member) accept(e *pb.Envelope) error {
 		return err
 	}
 	m.inbox = append(m.inbox, e)
-	select {
-	case m.arrived <- struct{}{}:
-	default:
-	}
+	poke(m.arrived)
 	return nil
 }
 

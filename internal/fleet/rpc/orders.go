@@ -174,7 +174,7 @@ func (s *session) keep(snap *measure.Snapshot) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.poke()
+	defer poke(s.wake)
 	if tail := s.link.tail(); tail.GetKind() == kindSnapshot && s.link.held+len(e.GetContent()) > s.cfg.Spool {
 		var joint measure.Snapshot
 		if err := decodeSnapshot(&joint, tail.GetContent()); err != nil {

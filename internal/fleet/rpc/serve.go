@@ -60,7 +60,7 @@ func (s *session) receive(j *joined, cancel context.CancelFunc) (*pb.Goodbye, er
 			s.mu.Lock()
 			err = s.link.ack(msg.GetStored())
 			s.mu.Unlock()
-			s.poke()
+			poke(s.wake)
 		case msg.GetEnvelope() != nil:
 			err = s.accept(msg.GetEnvelope())
 		default:
@@ -90,7 +90,7 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream.flight.echoed(e.GetSentNs())
-	s.poke()
+	poke(s.wake)
 	s.watchSleep()
 	if sent < s.woke {
 		return nil // the heartbeat was sent before this machine slept: the lease went on meanwhile, and the clocks have shifted
@@ -136,7 +136,7 @@ func (s *session) accept(e *pb.Envelope) error {
 	if fresh {
 		s.link.take()
 		s.stream.taken = s.link.taken
-		s.poke()
+		poke(s.wake)
 	}
 	local := s.local
 	s.mu.Unlock()
@@ -161,10 +161,10 @@ func (s *session) accept(e *pb.Envelope) error {
 	return nil
 }
 
-// poke wakes the sender.
-func (s *session) poke() {
+// poke wakes whoever waits for a channel that holds one value.
+func poke(waiting chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case waiting <- struct{}{}:
 	default:
 	}
 }
@@ -174,7 +174,7 @@ func (s *session) push(e *pb.Envelope) {
 	s.mu.Lock()
 	s.link.push(e)
 	s.mu.Unlock()
-	s.poke()
+	poke(s.wake)
 }
 
 // send sends whatever is queued until the stream ends, heartbeats first.

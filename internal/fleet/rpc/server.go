@@ -232,14 +232,6 @@ func (s *Server) refusal() string {
 	return cmp.Or(s.refused, s.gate.refusal())
 }
 
-// poke wakes Wait.
-func (s *Server) poke() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
 // Join serves one stream of a worker.
 func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]) error {
 	c := &conn{stream: stream, ended: make(chan struct{}), said: make(chan struct{}), first: make(chan *pb.Hello), owner: make(chan *member, 1)}
@@ -259,15 +251,15 @@ func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 			s.mu.Lock()
 			s.refused = fmt.Sprintf("worker %s was refused: %s", line(hello.GetName()[:min(len(hello.GetName()), maxLine)]), bye.GetReason())
 			s.mu.Unlock()
-			s.poke()
+			poke(s.changed)
 		}
 		return stream.Send(&pb.FromCoordinator{Goodbye: bye})
 	}
 	c.owner <- m
-	s.poke()
+	poke(s.changed)
 	err := c.carry(m)
 	m.detach(c)
-	s.poke()
+	poke(s.changed)
 	return err
 }
 
@@ -379,7 +371,7 @@ func (s *Server) forget(m *member) {
 	if !m.part && s.members[m.name] == m {
 		delete(s.members, m.name)
 	}
-	s.poke()
+	poke(s.changed)
 }
 
 // Close tells the workers that the run has ended, and closes the listener. It waits no longer than Farewell for workers that do not listen.

@@ -118,7 +118,7 @@ func TestSparesAreHandedOut(t *testing.T) {
 		time.AfterFunc(5*time.Second, func() {
 			_, _ = d.come("y")
 			_, _ = d.come("x")
-			d.poke()
+			poke(d.changed)
 		})
 		x, err := d.Spare(ctx)
 		require.NoError(t, err)

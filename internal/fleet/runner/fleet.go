@@ -171,14 +171,8 @@ func (f *Fleet) Gather(ctx context.Context, drain <-chan struct{}) ([]worker.Mem
 		}
 		f.release = append([]func(){end}, f.release...) // runs after the server has told the child
 	}
-	go func() { // ends with ctx
-		select {
-		case <-drain:
-		case <-ended:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
+	go endWith(ctx, drain, cancel) // both end with ctx
+	go endWith(ctx, ended, cancel)
 	return f.server.Wait(ctx, max(f.cfg.Workers, 1))
 }
 

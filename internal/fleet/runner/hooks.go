@@ -54,15 +54,7 @@ func (c *Config) restart(ctx context.Context, j job, dir *rundir.Dir) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.restart.Within)
 	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go func() { // ends with this call
-		select {
-		case <-j.drain:
-			cancel()
-		case <-done:
-		}
-	}()
+	go endWith(ctx, j.drain, cancel) // ends with this call
 	out, err := c.Allowed[j.restart.Hook].Run(ctx, told(j.header, j.restart.Values))
 	text := out.Text
 	if out.Cut {

@@ -16,6 +16,15 @@ func interrupted(ctx context.Context, drain <-chan struct{}) bool {
 	}
 }
 
+// endWith calls end when drain is closed, unless ctx ends first.
+func endWith(ctx context.Context, drain <-chan struct{}, end func()) {
+	select {
+	case <-drain:
+		end()
+	case <-ctx.Done():
+	}
+}
+
 // limited returns a channel that is closed when drain is or, unless limit is 0, when rest is over, which is what is left of limit. Call reached once
 // nothing listens on the channel any more; it says whether the limit closed it.
 func limited(drain <-chan struct{}, limit, rest time.Duration) (ended <-chan struct{}, reached func() bool) {
