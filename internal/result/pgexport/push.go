@@ -2,7 +2,6 @@ package pgexport
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,48 +34,26 @@ func (db *DB) Push(ctx context.Context, r *run.Run, planJSON []byte) (added bool
 
 func (db *DB) insertRun(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
 	e := &r.Environment
-	reasons, labels, environment, err := asJSON(r.Verdict.Reasons, r.Labels, e)
-	if err != nil {
-		return false, err
-	}
-	var plan *string
-	if planJSON != nil {
-		text := string(planJSON)
-		plan = &text
-	}
 	changed, err := db.exec(ctx, `
 		INSERT INTO loadgen.runs (id, plan, plan_digest, started_at, seconds, loadgen, experiment, variant, repetition, completeness, validity,
 			assertions, exit_code, reasons, labels, workers, hostname, kernel, cpu_model, environment, plan_json, draws_as)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 		ON CONFLICT (id) DO NOTHING`,
 		r.ID, r.Plan, r.PlanDigest, r.StartedAt, r.Seconds, r.Loadgen, r.Experiment, r.Variant, r.Repetition, string(r.Verdict.Completeness),
-		string(r.Verdict.Validity), string(r.Verdict.Assertions), r.ExitCode, reasons, labels, len(r.Workers), e.Hostname, e.Kernel, e.CPUModel,
-		environment, plan, r.DrawsAs)
+		string(r.Verdict.Validity), string(r.Verdict.Assertions), r.ExitCode, asJSON{slices.Concat([]string{}, r.Verdict.Reasons)}, labelsOf(r.Labels),
+		len(r.Workers), e.Hostname, e.Kernel, e.CPUModel, asJSON{e}, planJSON, r.DrawsAs)
 	if err != nil || changed > 0 {
 		return err == nil, err
 	}
 	return false, db.isSame(ctx, "runs", r.ID, r.StartedAt)
 }
 
-// asJSON encodes the columns that are kept as JSON.
-func asJSON(reasons []string, labels map[string]string, environment any) (a, b, c string, err error) {
-	var texts [3]string
-	for i, v := range []any{slices.Concat([]string{}, reasons), labelsOf(labels), environment} {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return "", "", "", err
-		}
-		texts[i] = string(text)
-	}
-	return texts[0], texts[1], texts[2], nil
-}
-
 // labelsOf returns an empty object for no labels.
-func labelsOf(labels map[string]string) map[string]string {
+func labelsOf(labels map[string]string) asJSON {
 	if labels == nil {
-		return map[string]string{}
+		return asJSON{map[string]string{}}
 	}
-	return labels
+	return asJSON{labels}
 }
 
 // isSame checks that the row of that ID has the same start time, to the microsecond that the database keeps.
@@ -114,31 +91,19 @@ func tablesOf(r *run.Run) []rowsOf {
 	}}
 	for i, name := range r.PhaseOrder {
 		p := r.Phase[name]
-		head := []any{r.ID, name, i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.WarmUp.Seconds, string(p.Validity)}
+		head := []any{i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.WarmUp.Seconds, string(p.Validity)}
 		var quantiles []string
 		if p.Total != nil {
 			quantiles = p.Total.Response.Shown()
 		}
-		columns, others := split(p, metric.Phase(quantiles...), phaseColumns)
-		phases.rows = append(phases.rows, append(head, columns...))
-		for _, f := range others {
-			phaseFigures.rows = append(phaseFigures.rows, []any{r.ID, name, f.name, f.value})
-		}
+		enter(&phases, &phaseFigures, p, metric.Phase(quantiles...), phaseColumns, []any{r.ID, name}, head...)
 		for _, verb := range p.Verbs() {
 			o := p.Op[verb]
-			columns, others := split(o, metric.Op(o.Response.Shown()...), opColumns)
-			ops.rows = append(ops.rows, append([]any{r.ID, name, verb}, columns...))
-			for _, f := range others {
-				figures.rows = append(figures.rows, []any{r.ID, name, verb, f.name, f.value})
-			}
+			enter(&ops, &figures, o, metric.Op(o.Response.Shown()...), opColumns, []any{r.ID, name, verb})
 		}
 		for i := range p.Series {
 			row := &p.Series[i]
-			columns, others := split(row, metric.Row(row.Response.Shown()...), seriesColumns)
-			series.rows = append(series.rows, append([]any{r.ID, name, row.T}, columns...))
-			for _, f := range others {
-				seriesFigures.rows = append(seriesFigures.rows, []any{r.ID, name, row.T, f.name, f.value})
-			}
+			enter(&series, &seriesFigures, row, metric.Row(row.Response.Shown()...), seriesColumns, []any{r.ID, name, row.T})
 		}
 		for what, fields := range p.Observe {
 			for field, o := range fields {
@@ -172,24 +137,20 @@ func columnsOf[T any](metrics []metric.Of[T], with []string) (columns []string) 
 	return columns
 }
 
-// figure is a number, named by its path below a phase or an op.
-type figure struct {
-	name  string
-	value any
-}
-
-// split returns the values for columnsOf, and the other metrics of t, except those that are null, counts of 0, or follow from others.
-func split[T any](t *T, metrics []metric.Of[T], with []string) (columns []any, others []figure) {
+// enter adds a row for t: its key, what else is given of it, and the values for columnsOf. Of its other metrics, each has a row of figures with that
+// key, except those that are null, counts of 0, or follow from others.
+func enter[T any](rows, figures *rowsOf, t *T, metrics []metric.Of[T], with []string, key []any, more ...any) {
+	row := slices.Concat(key, more)
 	for _, m := range metrics {
 		value := m.Exact(t)
 		switch {
 		case slices.Contains(with, m.Name):
-			columns = append(columns, value)
+			row = append(row, value)
 		case value != nil && value != uint64(0) && value != int64(0) && (m.Only == nil || m.Only(t)):
-			others = append(others, figure{m.Name, value})
+			figures.rows = append(figures.rows, slices.Concat(key, []any{m.Name, value}))
 		}
 	}
-	return columns, others
+	rows.rows = append(rows.rows, row)
 }
 
 // PushExperiment writes how an experiment's variants compare; push its runs separately. It returns false if the database already has the experiment.
@@ -197,16 +158,12 @@ func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()
 	err = db.inTransaction(ctx, func() error {
-		labels, err := json.Marshal(labelsOf(x.Labels))
-		if err != nil {
-			return err
-		}
 		changed, err := db.exec(ctx, `
 			INSERT INTO loadgen.experiments (id, plan, started_at, seconds, loadgen, repeat, baseline, completeness, validity, assertions, exit_code, labels,
 				schema, matters)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, nullif($14::double precision, 0)) ON CONFLICT (id) DO NOTHING`,
 			x.ID, x.Plan, x.StartedAt, x.Seconds, x.Loadgen, x.Repeat, x.Baseline, string(x.Verdict.Completeness), string(x.Verdict.Validity),
-			string(x.Verdict.Assertions), x.ExitCode, string(labels), x.Schema, x.Matters)
+			string(x.Verdict.Assertions), x.ExitCode, labelsOf(x.Labels), x.Schema, x.Matters)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package pgexport
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,6 +16,9 @@ import (
 // Values are sent in PostgreSQL's text format. The server parses the few types that are needed here. pgx's conversion of every PostgreSQL type
 // (package pgtype) would be a tenth of the program.
 
+// asJSON is a value that its column keeps as JSON.
+type asJSON struct{ of any }
+
 // text appends a value as PostgreSQL reads it; ok is false for NULL.
 func text(dst []byte, value any) (_ []byte, ok bool, err error) {
 	switch v := value.(type) {
@@ -22,11 +26,11 @@ func text(dst []byte, value any) (_ []byte, ok bool, err error) {
 		return dst, false, nil
 	case string:
 		return append(dst, v...), true, nil
-	case *string:
-		if v == nil {
-			return dst, false, nil
-		}
-		return append(dst, *v...), true, nil
+	case []byte:
+		return append(dst, v...), v != nil, nil
+	case asJSON:
+		b, err := json.Marshal(v.of)
+		return append(dst, b...), err == nil, err
 	case float64:
 		return strconv.AppendFloat(dst, v, 'g', -1, 64), true, nil
 	case *float64:
