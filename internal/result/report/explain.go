@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
@@ -14,6 +15,7 @@ import (
 // for "metrics" a line for each metric, and without any name one for each code. It returns an error for one that does not exist.
 func Explain(w io.Writer, names []string, opts Options) error {
 	p := newPrinter(opts)
+	codes := slices.Concat(words.Explanations(), metrics())
 	if len(names) == 0 {
 		p.explanations(words.Explanations())
 	}
@@ -25,10 +27,10 @@ func Explain(w io.Writer, names []string, opts Options) error {
 			p.explanations(metrics())
 			continue
 		}
-		e, ok := explained(name)
+		e, ok := explained(codes, name)
 		if !ok {
 			var known []string
-			for _, e := range append(words.Explanations(), metrics()...) {
+			for _, e := range codes {
 				known = append(known, e.Code)
 			}
 			near := dialect.DidYouMean(name, known)
@@ -44,14 +46,9 @@ func Explain(w io.Writer, names []string, opts Options) error {
 	return p.to(w, "explanation")
 }
 
-func explained(name string) (words.Explanation, bool) {
-	if e, ok := words.Explain(name); ok {
-		return e, true
-	}
-	for _, e := range metrics() {
-		if e.Code == name {
-			return e, true
-		}
+func explained(codes []words.Explanation, name string) (words.Explanation, bool) {
+	if i := slices.IndexFunc(codes, func(e words.Explanation) bool { return e.Code == name }); i >= 0 {
+		return codes[i], true
 	}
 	return words.Figure(name)
 }

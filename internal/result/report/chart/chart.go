@@ -77,7 +77,7 @@ func (c *Chart) SVG() string {
 	d := &drawing{}
 	rows := keyRows(c.Lines)
 	lower := keyHigh * max(len(rows)-1, 0) // the space that the legend takes
-	d.open(c.Name, height+lower)
+	d.add(`<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height+lower, html.EscapeString(c.Name))
 	d.add(`<text class="label" x="4" y="12">%s</text>`, html.EscapeString(c.Y.Label))
 	d.key(rows)
 	d.add(`<g transform="translate(0 %d)">`, lower)
@@ -114,10 +114,6 @@ func (c *Chart) y(v float64) string { return number(top + plotHigh*(1-c.Y.at(v))
 type drawing struct{ b strings.Builder }
 
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
-
-func (d *drawing) open(name string, high int) {
-	d.add(`<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, high, html.EscapeString(name))
-}
 
 // text adds words just above a place.
 func (d *drawing) text(class string, x, share float64, words string) {

@@ -370,13 +370,9 @@ func repetitions(s *timeline.Study, comparisons []tables.Comparison) (all []figu
 			lines[i] = chart.Line{Name: v.Name, Class: classOf(i % colours), Loose: true}
 		}
 		for i, one := range s.Experiment.Runs {
-			at := slices.IndexFunc(s.Runs, func(r *run.Run) bool { return r.ID == one.ID })
 			of := slices.IndexFunc(s.Experiment.Variants, func(v run.Variant) bool { return v.Name == one.Variant })
-			if at < 0 || !one.Counts() {
-				continue
-			}
-			rate, _, doubt := rateOf(s.Runs[at], f)
-			if rate == nil {
+			rate, _, doubt := rateOf(s, one, f)
+			if rate == nil || !one.Counts() {
 				continue
 			}
 			dots++

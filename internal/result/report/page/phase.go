@@ -226,22 +226,16 @@ func (v *opView) tabulate(rows []words.Row) {
 	var missing []tables.Missed
 	for _, r := range rows {
 		v.Heads = r.Heads()
-		v.Rows = append(v.Rows, newLatencyView(r))
+		row := latencyView{Name: strings.TrimSpace(r.Label), Unit: r.Unit()}
 		for i, c := range r.Cells() {
+			row.Cells = append(row.Cells, tables.Cell{Text: c.Text + c.Doubt, Reason: c.Why})
 			if c.Why != "" {
-				missing = append(missing, tables.Missed{Place: strings.TrimSpace(r.Label) + " " + r.Heads()[i], Reason: c.Why})
+				missing = append(missing, tables.Missed{Place: row.Name + " " + v.Heads[i], Reason: c.Why})
 			}
 		}
+		v.Rows = append(v.Rows, row)
 	}
 	v.Notes = tables.Missing(missing)
-}
-
-func newLatencyView(r words.Row) latencyView {
-	v := latencyView{Name: strings.TrimSpace(r.Label), Unit: r.Unit()}
-	for _, c := range r.Cells() {
-		v.Cells = append(v.Cells, tables.Cell{Text: c.Text + c.Doubt, Reason: c.Why})
-	}
-	return v
 }
 
 func levelsOf(ph *run.Phase) (shown, folded []levelView) {

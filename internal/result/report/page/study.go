@@ -278,11 +278,11 @@ func runsTable(s *timeline.Study, comparisons []tables.Comparison) tableView {
 	t.Head = append(t.Head, tables.Cell{Text: "took"}, tables.Cell{Text: "exit code"}, tables.Cell{Text: "verdict and name"})
 	for i, one := range s.Experiment.Runs {
 		row := []tables.Cell{{Text: quantity.Thousands(i + 1)}, {Text: one.Variant}, {Text: quantity.Thousands(one.Repetition)}}
-		at := slices.IndexFunc(s.Runs, func(r *run.Run) bool { return r.ID == one.ID })
 		for _, f := range subjects {
-			c := tables.Cell{Text: "–", Reason: "the run is not at hand"}
-			if at >= 0 {
-				c = rateCell(s.Runs[at], f)
+			rate, why, mark := rateOf(s, one, f)
+			c := tables.Cell{Text: "–", Reason: why}
+			if rate != nil {
+				c = tables.Cell{Text: quantity.Whole(*rate) + mark}
 			}
 			row = append(row, c)
 		}
@@ -295,17 +295,13 @@ func runsTable(s *timeline.Study, comparisons []tables.Comparison) tableView {
 	return t
 }
 
-func rateCell(r *run.Run, f run.Figure) tables.Cell {
-	rate, why, mark := rateOf(r, f)
-	if rate == nil {
-		return tables.Cell{Text: "–", Reason: why}
-	}
-	return tables.Cell{Text: quantity.Whole(*rate) + mark}
-}
-
 // rateOf returns a run's rate of an op, or why there is none.
-func rateOf(r *run.Run, f run.Figure) (rate *float64, why, doubt string) {
-	ph := r.Phase[f.Phase]
+func rateOf(s *timeline.Study, one run.ExperimentRun, f run.Figure) (rate *float64, why, doubt string) {
+	at := slices.IndexFunc(s.Runs, func(r *run.Run) bool { return r.ID == one.ID })
+	if at < 0 {
+		return nil, "the run is not at hand", ""
+	}
+	ph := s.Runs[at].Phase[f.Phase]
 	if ph == nil || ph.Op[f.Op] == nil {
 		return nil, "the run did not get there", ""
 	}
