@@ -1,8 +1,10 @@
 package comparison
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -13,20 +15,13 @@ type draws struct {
 	as   int    // the repetition
 }
 
-// drawsOf returns the draws of a run; false if it has no plan.
-func drawsOf(k Kept) (d draws, known bool) {
-	var p struct{ Seed *uint64 }
-	if json.Unmarshal(k.Plan, &p) != nil || p.Seed == nil {
-		return d, false
-	}
-	return draws{*p.Seed, max(k.DrawsAs, 1)}, true // in an older loadgen, every run drew as the first
-}
-
-// byDraws groups the runs of a side by their draws.
+// byDraws groups the runs of a side by their draws. It leaves out those without a plan.
 func byDraws(side []Kept) map[draws][]string {
 	ids := map[draws][]string{}
 	for _, k := range side {
-		if d, known := drawsOf(k); known {
+		var p struct{ Seed *uint64 }
+		if json.Unmarshal(k.Plan, &p) == nil && p.Seed != nil {
+			d := draws{*p.Seed, max(k.DrawsAs, 1)} // in an older loadgen, every run drew as the first
 			ids[d] = append(ids[d], k.ID)
 		}
 	}
@@ -39,14 +34,7 @@ func shared(a, b []Kept) []string {
 	sides := [...]map[draws][]string{byDraws(a), byDraws(b)}
 	var both []draws
 	for i, side := range sides {
-		all := make([]draws, 0, len(side))
-		for d := range side {
-			all = append(all, d)
-		}
-		slices.SortFunc(all, func(x, y draws) int {
-			return slices.Compare([]uint64{x.seed, uint64(x.as)}, []uint64{y.seed, uint64(y.as)})
-		})
-		for _, d := range all {
+		for _, d := range slices.SortedFunc(maps.Keys(side), func(x, y draws) int { return cmp.Or(cmp.Compare(x.seed, y.seed), x.as-y.as) }) {
 			if ids := side[d]; len(ids) > 1 {
 				notes = append(notes, fmt.Sprintf("Runs %s of side %c drew the same keys, ops and arrivals (repetition %d of seed %d): "+
 					"the spread between them lacks what chance adds. Number the runs that you repeat: --repetition 2, 3 and so on.", strings.Join(ids, ", "), 'A'+i, d.as, d.seed))
