@@ -42,7 +42,8 @@ func (l *Ledger) merge(o *Ledger) {
 	l.InFlight += o.InFlight
 }
 
-func (r *Requests) merge(o *Requests) {
+// Merge adds what o counted.
+func (r *Requests) Merge(o *Requests) {
 	r.Sent += o.Sent
 	r.Answered += o.Answered
 	r.Timeout += o.Timeout
@@ -57,7 +58,7 @@ func (r *Requests) merge(o *Requests) {
 func mergeRequests(to *[]Requests, from []Requests) {
 	lengthen(to, len(from))
 	for i := range from {
-		(*to)[i].merge(&from[i])
+		(*to)[i].Merge(&from[i])
 	}
 }
 

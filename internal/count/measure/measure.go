@@ -141,9 +141,14 @@ func (t *Totals) AddKeysInFlight(v driver.Verb, change int64) { t.of(v).Keys.InF
 
 // Requests is the ledger of one verb at one endpoint.
 type Requests struct {
-	Sent, Answered, Timeout, Error, Refused uint64
-	Moved, Ask                              uint64 // redirected: permanently, and for this request only
-	InFlight                                int64  // in a part of a step, the change
+	Sent     uint64 `json:"sent"`
+	Answered uint64 `json:"answered"`
+	Moved    uint64 `json:"moved"` // redirected permanently to the endpoint that has the key
+	Ask      uint64 `json:"ask"`   // redirected to another endpoint for this request only
+	Timeout  uint64 `json:"timeout"`
+	Error    uint64 `json:"error"`
+	Refused  uint64 `json:"refused"`   // never sent
+	InFlight int64  `json:"in_flight"` // in a part of a step, the change
 }
 
 // MaxAcks bounds k: an op counts its good answers in a byte (op.Step.Ack).

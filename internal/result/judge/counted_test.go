@@ -72,7 +72,7 @@ func TestRecordedCounts(t *testing.T) {
 			seen.Begin(&run.Probe{Value: was, Is: map[string]string{"instance": "1"}})
 			seen.End(&run.Probe{Value: is, Is: identity})
 			p := &phase{words: whole.Words(), Phase: &run.Phase{Target: run.Target{Name: "t", Endpoints: target.Endpoints}}}
-			p.Requests = []run.Requests{{Target: "t", Endpoint: "e", Verb: verb, Sent: n(2), Answered: n(3)}}
+			p.Requests = []run.Requests{{Target: "t", Endpoint: "e", Verb: verb, Requests: measure.Requests{Sent: n(2), Answered: n(3)}}}
 			m := Measured{Observed: map[string]*Observation{lookName("t", "e"): seen, "status": seen}}
 			p.counts = &counts{Measured: m, plan: whole, phase: &plan.Phase{Batch: 1}}
 			p.recount(whole, p.counts.phase, &m, load)

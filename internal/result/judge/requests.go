@@ -59,19 +59,7 @@ func (p *phase) requests(t *measure.Totals, asked map[string][]driver.Verb) []ru
 		if r == (measure.Requests{}) && (!slices.Contains(asked[at.target], verb) || at.later) {
 			continue
 		}
-		list = append(list, run.Requests{
-			Target:   at.target,
-			Endpoint: at.endpoint,
-			Verb:     p.words.Name(verb),
-			Sent:     r.Sent,
-			Answered: r.Answered,
-			Moved:    r.Moved,
-			Ask:      r.Ask,
-			Timeout:  r.Timeout,
-			Error:    r.Error,
-			Refused:  r.Refused,
-			InFlight: r.InFlight,
-		})
+		list = append(list, run.Requests{Target: at.target, Endpoint: at.endpoint, Verb: p.words.Name(verb), Requests: r})
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -45,17 +46,14 @@ func (p *phase) judgeSilent(d *doubts) {
 		var answered, silent []string
 		causes := map[string]string{}
 		for _, endpoint := range t.Endpoints {
-			var sum run.Requests
+			var sum measure.Requests
 			for _, r := range p.Requests {
 				if r.Target == t.Name && r.Endpoint == endpoint {
-					sum.Answered += r.Answered + r.Moved + r.Ask
-					sum.Timeout += r.Timeout
-					sum.Error += r.Error
-					sum.Refused += r.Refused
+					sum.Merge(&r.Requests)
 				}
 			}
 			switch {
-			case sum.Answered > 0:
+			case sum.Answered+sum.Moved+sum.Ask > 0:
 				answered = append(answered, endpoint)
 			case sum.Timeout+sum.Error+sum.Refused > 0:
 				silent = append(silent, endpoint)

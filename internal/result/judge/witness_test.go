@@ -84,7 +84,7 @@ func TestLoadsBeyondThoseSent(t *testing.T) {
 	for sent, broken := range map[uint64]bool{0: false, 252_798: true, 261_000: false, 270_000: false} {
 		p := &phase{Phase: &run.Phase{}, counts: &counts{phase: &plan.Phase{Batch: 1}, plan: &plan.Plan{Targets: []*plan.Target{{Name: "cached", Source: "db"}, {Name: "db"}}}}}
 		p.Target, p.Others, p.Cache = run.Target{Name: "cached"}, []run.Target{{Name: "db"}}, &run.Cache{Loads: 261_730}
-		p.Requests = []run.Requests{{Target: "db", Verb: "get", Sent: sent}, {Target: "db", Verb: "put", Sent: 9_000}}
+		p.Requests = []run.Requests{{Target: "db", Verb: "get", Requests: measure.Requests{Sent: sent}}, {Target: "db", Verb: "put", Requests: measure.Requests{Sent: 9_000}}}
 		got := p.loadsUnsent()
 		require.Equal(t, broken, len(got) > 0, sent)
 		if broken {

@@ -217,18 +217,13 @@ func (p *phasePage) chain(of [4]string, o *measure.Op, labels ...string) {
 func (p *phasePage) requests(t *Target, verb driver.Verb, all []measure.Requests) {
 	var sum measure.Requests
 	for i := int(verb); i < len(all); i += driver.NumVerbs {
-		r := all[i]
-		sum.Answered += r.Answered + r.Moved + r.Ask
-		sum.Timeout += r.Timeout
-		sum.Error += r.Error
-		sum.Refused += r.Refused
-		sum.InFlight += r.InFlight
+		sum.Merge(&all[i])
 	}
 	if sum == (measure.Requests{}) && !slices.Contains(t.Verbs, verb) {
 		return
 	}
 	run, phase, name := p.v.Run, p.ph.Name, p.ph.Words.Name(verb)
-	p.count("requests_total", sum.Answered, run, phase, t.Name, name, "answered")
+	p.count("requests_total", sum.Answered+sum.Moved+sum.Ask, run, phase, t.Name, name, "answered")
 	p.count("requests_total", sum.Timeout, run, phase, t.Name, name, "timeout")
 	p.count("requests_total", sum.Error, run, phase, t.Name, name, "error")
 	p.count("requests_total", sum.Refused, run, phase, t.Name, name, "refused")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -150,7 +151,8 @@ func TestLedgersBalance(t *testing.T) {
 
 // TestLedgersOfRequestsBalance does the same for requests.
 func TestLedgersOfRequestsBalance(t *testing.T) {
-	good := Requests{Verb: "get", Endpoint: "a", Sent: 1 + 2 + 4 + 8 + 16 + 32, Answered: 1, Moved: 2, Ask: 4, Timeout: 8, Error: 16, InFlight: 32}
+	good := Requests{Verb: "get", Endpoint: "a"}
+	good.Requests = measure.Requests{Sent: 1 + 2 + 4 + 8 + 16 + 32, Answered: 1, Moved: 2, Ask: 4, Timeout: 8, Error: 16, InFlight: 32}
 	check := func(r Requests) error { return checkLedgers(nil, []Requests{good, r}) }
 	require.NoError(t, check(good))
 	for i := range 6 {

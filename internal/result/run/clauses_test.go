@@ -151,7 +151,7 @@ func TestOpsTakeTheirRequests(t *testing.T) {
 	}
 	asked := func(target string, n ...uint64) (all []Requests) {
 		for _, n := range n {
-			all = append(all, Requests{Target: target, Verb: "get", Answered: n}, Requests{Target: target, Verb: "put", Answered: 100})
+			all = append(all, Requests{Target: target, Verb: "get", Requests: measure.Requests{Answered: n}}, Requests{Target: target, Verb: "put", Requests: measure.Requests{Answered: 100}})
 		}
 		return all
 	}

@@ -264,14 +264,7 @@ type Requests struct {
 	Target   string `json:"target"`
 	Endpoint string `json:"endpoint"`
 	Verb     string `json:"verb"`
-	Sent     uint64 `json:"sent"`
-	Answered uint64 `json:"answered"`
-	Moved    uint64 `json:"moved"` // redirected permanently to the endpoint that has the key
-	Ask      uint64 `json:"ask"`   // redirected to another endpoint for this request only
-	Timeout  uint64 `json:"timeout"`
-	Error    uint64 `json:"error"`
-	Refused  uint64 `json:"refused"` // never sent
-	InFlight int64  `json:"in_flight"`
+	measure.Requests
 }
 
 // away says how long lost connections to an endpoint were down until they were made again.

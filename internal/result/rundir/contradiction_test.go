@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -22,7 +23,7 @@ func TestPacksThatContradictThemselves(t *testing.T) {
 		o := &run.Op{Figures: run.Figures{Ledger: run.Ledger{Due: 3, OK: 2, Miss: 1}, Sent: 3}}
 		r.PhaseOrder = []string{"get"}
 		r.Phase = map[string]*run.Phase{"get": {
-			Kind: worker.Load, Validity: run.Valid, Op: map[string]*run.Op{"get": o}, Requests: []run.Requests{{Verb: "get", Sent: 3, Answered: 3}},
+			Kind: worker.Load, Validity: run.Valid, Op: map[string]*run.Op{"get": o}, Requests: []run.Requests{{Verb: "get", Requests: measure.Requests{Sent: 3, Answered: 3}}},
 		}}
 		r.Verdict = run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: r.Verdict.Assertions}
 		r.ExitCode = exit.OK
