@@ -49,18 +49,18 @@ func (p *Progress) Show(u run.Update) {
 		lines.progress(p.run, u)
 		return
 	}
-	p.show(frame{u})
+	p.show(&u)
 }
 
-func (p *Progress) show(u frame) {
+func (p *Progress) show(u *run.Update) {
 	if p.columns == nil {
-		p.write(strings.Join(append([]string{words.StepOf(&u.Update), words.TimeOf(&u.Update)}, u.figures()...), "  ") + "\n")
+		p.write(strings.Join(append([]string{words.StepOf(u), words.TimeOf(u)}, figuresOf(u)...), "  ") + "\n")
 		return
 	}
 	wide := p.width()
 	lines := []string{
-		fit(wide, words.StepOf(&u.Update), words.TimeOf(&u.Update), u.bar()),
-		fit(wide, u.figures()...),
+		fit(wide, words.StepOf(u), words.TimeOf(u), barOf(u)),
+		fit(wide, figuresOf(u)...),
 	}
 	text := p.erase(wide)
 	p.drawn = p.drawn[:0]
@@ -121,13 +121,10 @@ func fit(wide int, parts ...string) string {
 	return line
 }
 
-// frame is an update as it is drawn.
-type frame struct{ run.Update }
-
-// bar draws how much is done, by ops if their number is known and otherwise by time.
-func (u frame) bar() string {
+// barOf draws how much is done, by ops if their number is known and otherwise by time.
+func barOf(u *run.Update) string {
 	const cells = 30
-	share, known := words.DoneOf(&u.Update)
+	share, known := words.DoneOf(u)
 	if !known {
 		return ""
 	}
@@ -135,14 +132,14 @@ func (u frame) bar() string {
 	return fmt.Sprintf("%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", cells-full), 100*share)
 }
 
-// figures are in order of importance.
-func (u frame) figures() []string {
+// figuresOf lists an update's figures in order of importance.
+func figuresOf(u *run.Update) []string {
 	if u.Doing != "" {
 		return []string{u.Doing}
 	}
 	var parts []string
 	if len(u.Awaited) > 0 {
-		parts = append(parts, "without "+u.awaited())
+		parts = append(parts, "without "+named(u.Awaited))
 	}
 	if k := u.Search; k != nil {
 		parts = append(parts, "limit "+words.Limit(k), words.Clock(k.Spent)+" spent", words.Clock(k.Left)+" left")
@@ -162,11 +159,11 @@ func (u frame) figures() []string {
 	return append(parts, "done "+done)
 }
 
-// awaited names workers, or counts them if there are many.
-func (u frame) awaited() string {
-	const named = 3
-	if more := len(u.Awaited) - named; more > 1 {
-		return strings.Join(u.Awaited[:named], ", ") + " and " + quantity.Thousands(more) + " more"
+// named names workers, or counts them if there are many.
+func named(workers []string) string {
+	const most = 3
+	if more := len(workers) - most; more > 1 {
+		return strings.Join(workers[:most], ", ") + " and " + quantity.Thousands(more) + " more"
 	}
-	return strings.Join(u.Awaited, ", ")
+	return strings.Join(workers, ", ")
 }
