@@ -14,9 +14,17 @@ func (n *Node) appendMemcachedStats(dst []byte, group [][]byte) ([]byte, bool) {
 	case string(group[0]) == "settings":
 		return appendStats(dst, []stat{{"maxbytes", n.cfg.Memory}, {"maxconns", n.cfg.MaxConnections}, {"evictions", "on"}}), true
 	case string(group[0]) == "faults":
-		return n.appendFaultStats(dst), true
+		stats := []stat{{"delay", *n.delays.times.Load()}, {"bandwidth", n.cfg.Bandwidth}}
+		for _, c := range n.faults.counts() {
+			stats = append(stats, stat{c.name, c.n})
+		}
+		return appendStats(dst, stats), true
 	case string(group[0]) == "peers":
-		return n.appendPeerStats(dst), true
+		n.peers.each(func(addr string, requests [numVerbs]uint64) {
+			dst = fmt.Appendf(dst, "STAT peer_%s get=%d,set=%d,del=%d,other=%d\r\n",
+				addr, requests[verbGet], requests[verbSet], requests[verbDel], requests[verbOther])
+		})
+		return dst, true
 	}
 	return dst, false
 }
@@ -59,20 +67,4 @@ func (n *Node) appendGeneralStats(dst []byte) []byte {
 		{"bytes_read", n.received.Load()},
 		{"bytes_written", n.sent.Load()},
 	})
-}
-
-func (n *Node) appendFaultStats(dst []byte) []byte {
-	dst = appendStats(dst, []stat{{"delay", *n.delays.times.Load()}, {"bandwidth", n.cfg.Bandwidth}})
-	for _, c := range n.faults.counts() {
-		dst = appendStats(dst, []stat{{c.name, c.n}})
-	}
-	return dst
-}
-
-func (n *Node) appendPeerStats(dst []byte) []byte {
-	n.peers.each(func(addr string, requests [numVerbs]uint64) {
-		dst = fmt.Appendf(dst, "STAT peer_%s get=%d,set=%d,del=%d,other=%d\r\n",
-			addr, requests[verbGet], requests[verbSet], requests[verbDel], requests[verbOther])
-	})
-	return dst
 }

@@ -182,7 +182,7 @@ func samePassword(given, wanted []byte) bool {
 
 // info can answer with 100,000 lines, one per peer.
 func (c *resp) info() {
-	ok := c.appendListing(c.node.appendInfo(nil, c.args[1:]), func(n int) { c.out = appendLength(c.out, n) })
+	ok := c.appendListing(c.node.info(c.args[1:]), func(n int) { c.out = appendLength(c.out, n) })
 	if !ok {
 		c.fail(tooMuchUnread)
 	}

@@ -30,14 +30,13 @@ var sections = [...]section{
 	{"queue", false, (*Node).appendQueue},
 }
 
-// appendInfo appends the requested sections, or the common ones if none is.
-func (n *Node) appendInfo(dst []byte, names [][]byte) []byte {
-	first := len(dst)
+// info returns the requested sections, or the common ones if none is.
+func (n *Node) info(names [][]byte) (dst []byte) {
 	for _, s := range sections {
 		if !s.wanted(names) {
 			continue
 		}
-		if len(dst) > first {
+		if len(dst) > 0 {
 			dst = append(dst, "\r\n"...)
 		}
 		dst = s.append(n, dst)
