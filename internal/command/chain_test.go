@@ -65,12 +65,14 @@ func TestChainsOnAnExactLRU(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "blocks.jsonl"), []byte(text), 0o600))
 	known := map[int][4]uint64{20: {432, 2444, 0, 2}, 50: {656, 2220, 0, 1}, 100: {978, 1898, 0, 1}, 200: {1286, 1590, 0, 1}, 400: {1405, 1471, 0, 1}, 4000: {1405, 1471, 0, 1}}
-	src := `plan "chains" {}
-dataset "d" {
-	keys { count = 1471 }
-	values { size = 65424 }
-}`
+	src := `plan "chains" {}`
 	for room := range known {
+		item := max(4, 1280/room) // KiB: a node takes no less than 1 MiB
+		src += fmt.Sprintf(`
+dataset "d%[1]d" {
+	keys { count = 1471 }
+	values { size = %[2]d }
+}`, room, item<<10-112)
 		for _, ahead := range []int{1, 8} {
 			name := fmt.Sprintf("r%d_%d", room, ahead)
 			src += fmt.Sprintf(`
@@ -80,7 +82,7 @@ target %[1]q {
 }
 phase %[1]q {
 	target  = target.%[1]s
-	dataset = dataset.d
+	dataset = dataset.d%[4]d
 	closed {
 		chain { ahead = %[3]d }
 		trace {
@@ -88,7 +90,7 @@ phase %[1]q {
 			form = "mooncake"
 		}
 	}
-}`, name, room*64, ahead)
+}`, name, room*item, ahead, room)
 		}
 	}
 	r := begin(t, src, "--files", dir).result(60 * time.Second)

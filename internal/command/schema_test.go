@@ -200,6 +200,10 @@ const ofFiles = `
 plan "files" {}
 target "t" { driver = "null" }
 target "other" { driver = "null" }
+target "node" {
+	driver = "redis"
+	builtin {}
+}
 dataset "d" {
 	keys {
 		file  = "keys.csv"
@@ -211,6 +215,10 @@ dataset "d" {
 dataset "stored" {
 	keys { count = 10 }
 	values { file = "values.txt" }
+}
+dataset "chained" {
+	keys { count = 10 }
+	values { size = 100 }
 }
 phase "scenes" {
 	target  = target.t
@@ -242,6 +250,17 @@ phase "replay" {
 		sessions = 2
 		trace { file = "trace.csv" }
 	}
+}
+phase "chains" {
+	target  = target.node
+	dataset = dataset.chained
+	closed {
+		chain {}
+		trace {
+			file = "chains.jsonl"
+			form = "mooncake"
+		}
+	}
 }`
 
 // beginOfFiles starts ofFiles beside its files.
@@ -249,10 +268,11 @@ func beginOfFiles(t *testing.T) *load {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"plan.hcl":   ofFiles,
-		"keys.csv":   "key\na\nb\n",
-		"values.txt": "one\ntwo\nthree\n",
-		"trace.csv":  "0.01,a,1,10,1,set,0\n0.02,a,1,10,1,touch,0\n0.03,a,1,10,1,get,0\n",
+		"plan.hcl":     ofFiles,
+		"keys.csv":     "key\na\nb\n",
+		"values.txt":   "one\ntwo\nthree\n",
+		"chains.jsonl": `{"timestamp": 0, "input_length": 513, "hash_ids": [0, 1]}`,
+		"trace.csv":    "0.01,a,1,10,1,set,0\n0.02,a,1,10,1,touch,0\n0.03,a,1,10,1,get,0\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}

@@ -236,8 +236,9 @@ func (t *rest) away() []uint64 { return trimmed(t.Away, isZero) }
 
 // lengthen gives s at least n elements; the new ones are zero.
 func lengthen[T any](s *[]T, n int) {
-	if more := n - len(*s); more > 0 {
-		*s = append(*s, make([]T, more)...)
+	if had := len(*s); n > had { // append with make would allocate twice where the race detector is on
+		*s = slices.Grow(*s, n-had)[:n]
+		clear((*s)[had:])
 	}
 }
 

@@ -159,7 +159,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 		g.program(la, step.Kind, source.Chance())
 		if w, ok := la.tr.(*wire); ok {
 			w.use(la.programs)
-			w.writer.begin(traced || len(g.datasetsOf(la.side)) > 1) // their values may have different TTLs
+			w.writer.begin(traced && g.phase.Chain() == nil || len(g.datasetsOf(la.side)) > 1) // their values may have different TTLs
 		}
 	}
 	l.states = l.programs

@@ -24,6 +24,23 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	}
 	st.delayed = st.delayed || c.state != isUp
 	w.touch(c)
+	size := 0
+	if w.shared {
+		size = w.writer.lendRequest(c, req)
+	}
+	if size == 0 {
+		size = w.encode(c, st, req)
+	}
+	size += req.Owed
+	w.l.rec.AddBytes(st.Verb, 0, size)
+	st.out += int64(size)
+	c.queue.push(pending{st: st, start: &st.start, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, tag: req.Tag, asking: req.Asking, id: req.ID})
+	c.fresh++
+	return true
+}
+
+// encode appends a program's request for an op to a connection's output, and returns its size in bytes.
+func (w *wire) encode(c *wireConn, st *opState, req *driver.Request) int {
 	if req.Value != nil {
 		c.out = w.fitting(c.out, req.Value.Size)
 	}
@@ -37,12 +54,7 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	}
 	w.taint(c)
 	w.split(c, at, len(c.out)-at)
-	size := len(c.out) - at + req.Owed
-	w.l.rec.AddBytes(st.Verb, 0, size)
-	st.out += int64(size)
-	c.queue.push(pending{st: st, start: &st.start, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, tag: req.Tag, asking: req.Asking, id: req.ID})
-	c.fresh++
-	return true
+	return len(c.out) - at
 }
 
 // put appends the request of an op to a connection's output, and returns its size in bytes.

@@ -16,12 +16,13 @@ const (
 	mostStamped = 256     // the largest value, in bytes, that is worth copying twice
 )
 
-// writer makes the requests of a loop's connections. If the codec has a layout, a request is a copy of a similar one with another key and value. If
-// ops have no state, a large value is lent instead of copied, and many similar ops are made at once.
+// writer makes the requests of a loop's connections. If the codec has a layout, a request is a copy of a similar one with another key and value. A
+// large value is lent instead of copied. If ops have no state, many similar ops are made at once.
 type writer struct {
 	codec *guarded
 	forms [driver.NumVerbs]form
 	req   driver.Request // scratch
+	one   op.Op          // scratch
 	lends bool           // the poller can write from several slices at once
 	exact bool           // the codec makes each request of programs
 	parts [][]byte       // scratch: the pieces of a lent value
@@ -169,6 +170,15 @@ func (w *writer) lend(c *wireConn, o *op.Op) int {
 	}
 	c.out = append(c.out, f.whole[f.valueAt+f.value:]...)
 	return len(f.whole)
+}
+
+// lendRequest is lend for a program's request.
+func (w *writer) lendRequest(c *wireConn, req *driver.Request) int {
+	if req.Value == nil || req.Value.Size < leastLent || w.exact || req.Asking || len(req.Batch) > 0 {
+		return 0
+	}
+	w.one.Verb, w.one.Stream, w.one.N, w.one.Key, w.one.Value = req.Verb, req.Stream, req.N, req.Key, *req.Value
+	return w.lend(c, &w.one)
 }
 
 // alike reports whether a sheet fits the ops of a step; if they are puts, their values must have fewer bytes than limit, and room for a whole header.

@@ -76,8 +76,6 @@ func (t *Reader) chain(rec *Record) error {
 		}
 	}
 	switch ids, want := int64(len(t.ids)/4), (tokens/1e9+blockTokens-1)/blockTokens; {
-	case tokens == 0:
-		return t.lines.Fault(idsField, "a chain of no ids")
 	case ids > mostBlocks:
 		return t.lines.Fault(idsField, fmt.Sprintf("%d ids, and a chain has at most %d", ids, mostBlocks))
 	case ids != want || tokens%1e9 != 0:
