@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,10 +114,8 @@ func requireKept(t testing.TB, l *load, r *run.Run) {
 	logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
 	require.NoError(t, err)
 	require.Len(t, logs, 1)
-	b, err := os.ReadFile(logs[0])
-	require.NoError(t, err)
 	last := map[string]measure.Snapshot{}
-	require.NoError(t, rundir.ReadLog(bytes.NewReader(b), func(worker, b []byte) error {
+	require.NoError(t, rundir.Snapshots(l.runs, filepath.Base(filepath.Dir(logs[0])), func(worker, b []byte) error {
 		var s measure.Snapshot
 		_, err := s.Decode(b)
 		require.Equal(t, last[string(worker)].SeqLast+1, s.SeqFirst, "%s", worker)

@@ -1,10 +1,9 @@
 package command_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,10 +57,9 @@ func done(r *run.Run, addrs []string) string {
 func (l *load) acknowledged(worker string, verb driver.Verb) (n uint64) {
 	l.t.Helper()
 	for _, path := range l.directories() {
-		b, err := os.ReadFile(path)
-		require.NoError(l.t, err)
+		dir := filepath.Dir(path)
 		var torn *rundir.TornError
-		err = rundir.ReadLog(bytes.NewReader(b), func(of, b []byte) error {
+		err := rundir.Snapshots(filepath.Dir(dir), filepath.Base(dir), func(of, b []byte) error {
 			var s measure.Snapshot
 			_, err := s.Decode(b)
 			if o := s.Delta.Ops[verb]; string(of) == worker && o != nil {

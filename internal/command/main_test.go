@@ -439,11 +439,10 @@ func (l *load) snapshots() (all []measure.Snapshot) {
 // readSnapshots returns the snapshots in a log that may be growing.
 func readSnapshots(t testing.TB, path string) []measure.Snapshot {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	dir := filepath.Dir(path)
 	var list []measure.Snapshot
 	var torn *rundir.TornError
-	err = rundir.ReadLog(bytes.NewReader(b), func(worker, b []byte) error {
+	err := rundir.Snapshots(filepath.Dir(dir), filepath.Base(dir), func(worker, b []byte) error {
 		require.NotEmpty(t, worker)
 		var s measure.Snapshot
 		rest, err := s.Decode(b)

@@ -16,7 +16,6 @@ import (
 	"math/big"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -259,14 +258,9 @@ func Install(dir string, key, scrape []byte) error {
 }
 
 func installed(path string, text []byte) error {
-	there, err := readPrivate(path, maxKeyFile)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return writePrivate(path, text, true)
-	case err != nil:
-		return err
-	case !bytes.Equal(there, text):
-		return fmt.Errorf("%s holds another secret than the one that was given", path)
+	there, err := readOrMake(path, func() ([]byte, error) { return text, nil })
+	if err == nil && !bytes.Equal(there, text) {
+		err = fmt.Errorf("%s holds another secret than the one that was given", path)
 	}
-	return nil
+	return err
 }

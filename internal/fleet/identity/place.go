@@ -82,13 +82,10 @@ func (m Means) ListenAt(name string) (Place, error) {
 	if err != nil {
 		return Place{}, advised(err)
 	}
-	if beyond {
-		return m.prove(Place{
-			Name: name, Beyond: true,
-			Listen: func() (net.Listener, error) { return net.Listen("tcp", name) },
-		}, Coordinator, "")
+	p := Place{Name: name, Beyond: true, Listen: func() (net.Listener, error) { return net.Listen("tcp", name) }}
+	if !beyond {
+		p, err = At(m.Dir, name)
 	}
-	p, err := At(m.Dir, name)
 	if err != nil {
 		return Place{}, err
 	}
@@ -132,19 +129,22 @@ func (m Means) socketAt(name string) (Place, error) {
 // prove sets how the ends of a place prove themselves.
 func (m Means) prove(p Place, role Role, host string) (Place, error) {
 	if m.TLS.IsZero() {
-		dir := m.Dir
-		p.Tokens = true
-		p.Prove = func(role Role) (credentials.TransportCredentials, error) { return authorityProof(dir, role) }
+		p.Tokens, p.Prove = true, ownKey(m.Dir)
 		return p, nil
 	}
 	keys, err := openFiles(m.TLS, role, host)
 	if err != nil {
 		return Place{}, err
 	}
-	p.Prove = func(role Role) (credentials.TransportCredentials, error) {
+	p.Prove = certifiedBy(keys)
+	return p, nil
+}
+
+// certifiedBy returns the proof of an end that has its certificate from elsewhere.
+func certifiedBy(keys keyring) func(Role) (credentials.TransportCredentials, error) {
+	return func(role Role) (credentials.TransportCredentials, error) {
 		return &certificates{keys: keys, role: role}, nil
 	}
-	return p, nil
 }
 
 // join sets how a worker proves itself at its place.
@@ -159,19 +159,19 @@ func (m Means) join(p Place, host string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	p.Enrol = keys.enrol
-	p.Prove = func(role Role) (credentials.TransportCredentials, error) {
-		return &certificates{keys: keys, role: role}, nil
-	}
+	p.Enrol, p.Prove = keys.enrol, certifiedBy(keys)
 	return p, nil
 }
 
-func authorityProof(dir string, role Role) (credentials.TransportCredentials, error) {
-	a, err := OpenAuthority(dir)
-	if err != nil {
-		return nil, err
+// ownKey returns the proof of an end that has this user's key.
+func ownKey(dir string) func(Role) (credentials.TransportCredentials, error) {
+	return func(role Role) (credentials.TransportCredentials, error) {
+		a, err := OpenAuthority(dir)
+		if err != nil {
+			return nil, err
+		}
+		return a.Credentials(role), nil
 	}
-	return a.Credentials(role), nil
 }
 
 const (
@@ -202,17 +202,14 @@ func At(dir, name string) (Place, error) {
 		return Place{}, advised(err)
 	}
 	return Place{
-		Name:   name,
-		Listen: func() (net.Listener, error) { return listenTCP(name) },
-		Dial:   func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, name) },
-		Prove:  func(role Role) (credentials.TransportCredentials, error) { return authorityProof(dir, role) },
+		Name: name,
+		Listen: func() (net.Listener, error) {
+			lis, err := listen.Loopback(name)
+			return lis, advised(err)
+		},
+		Dial:  func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, name) },
+		Prove: ownKey(dir),
 	}, nil
-}
-
-// listenTCP listens on the loopback.
-func listenTCP(address string) (net.Listener, error) {
-	lis, err := listen.Loopback(address)
-	return lis, advised(err)
 }
 
 // dialTCP connects to a loopback address. Nothing leaves the machine before the name is known to resolve to one.

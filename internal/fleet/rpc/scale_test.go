@@ -98,10 +98,7 @@ func TestFleetOfTwenty(t *testing.T) {
 		require.EqualValues(t, cost.kept.snapshots*perSecond, ops[verb].OK, verb)
 	}
 	var read int
-	log, err := os.Open(filepath.Join(cost.dir, "snapshots.log"))
-	require.NoError(t, err)
-	defer log.Close()
-	require.NoError(t, rundir.ReadLog(log, func(_, b []byte) error {
+	require.NoError(t, rundir.Snapshots(filepath.Dir(cost.dir), filepath.Base(cost.dir), func(_, b []byte) error {
 		read++
 		return decodeSnapshot(new(measure.Snapshot), b)
 	}))

@@ -52,23 +52,9 @@ func checksum(size, rest []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, size), castagnoli, rest)
 }
 
-// ReadLog calls f with each snapshot of a log, in order; f must not retain its arguments. It returns f's error if there is one, a *TornError if the log
-// does not end with a whole record, and errors of r. It holds one record in memory.
-func ReadLog(r io.Reader, f func(worker, snapshot []byte) error) error {
-	return readRecords(r, snapshotsTo(f))
-}
-
-// snapshotsTo passes on the records that are snapshots.
-func snapshotsTo(f func(worker, snapshot []byte) error) func(worker, record []byte) error {
-	return func(worker, record []byte) error {
-		if len(worker) == 0 {
-			return nil
-		}
-		return f(worker, record)
-	}
-}
-
-// readRecords is ReadLog that includes the coordinator's own records, which name no worker.
+// readRecords calls f with each record of a log, in order: snapshots and, without a worker's name, the coordinator's own records. f must not retain its
+// arguments. It returns f's error if there is one, a *TornError if the log does not end with a whole record, and errors of r. It holds one record in
+// memory.
 func readRecords(r io.Reader, f func(worker, record []byte) error) error {
 	in := bufio.NewReader(r)
 	var head [len(magic)]byte

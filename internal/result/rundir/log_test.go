@@ -28,7 +28,7 @@ func encode(t require.TestingT, entries []entry) []byte {
 
 // read returns the whole records of a log and where it is torn; -1 for nowhere.
 func read(t require.TestingT, r io.Reader) (entries []entry, at int64) {
-	err := ReadLog(r, func(worker, snapshot []byte) error {
+	err := readRecords(r, func(worker, snapshot []byte) error {
 		entries = append(entries, entry{string(worker), string(snapshot)})
 		return nil
 	})
@@ -109,17 +109,17 @@ func TestLogTurnedBits(t *testing.T) {
 func TestLogErrors(t *testing.T) {
 	whole := encode(t, []entry{{"w", "abc"}})
 	boom := errors.New("boom")
-	require.ErrorIs(t, ReadLog(bytes.NewReader(whole), func(_, _ []byte) error { return boom }), boom)
+	require.ErrorIs(t, readRecords(bytes.NewReader(whole), func(_, _ []byte) error { return boom }), boom)
 	for _, n := range []int{0, 4, 10, 18} {
-		err := ReadLog(io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(boom)), func(_, _ []byte) error { return nil })
+		err := readRecords(io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(boom)), func(_, _ []byte) error { return nil })
 		require.ErrorIs(t, err, boom)
 		require.ErrorContains(t, err, "of the snapshot log")
 	}
-	require.EqualError(t, ReadLog(strings.NewReader("<!DOCTYPE>"), nil),
+	require.EqualError(t, readRecords(strings.NewReader("<!DOCTYPE>"), nil),
 		`no whole record at byte 0 of the snapshot log: it begins with "<!DOCTYP", not "LGSNAP1\n"`)
-	require.EqualError(t, ReadLog(strings.NewReader(magic+"\xff\xff\xff\xff\x00\x00\x00\x00"), nil),
+	require.EqualError(t, readRecords(strings.NewReader(magic+"\xff\xff\xff\xff\x00\x00\x00\x00"), nil),
 		"no whole record at byte 8 of the snapshot log: a record of 4294967295 bytes")
-	require.EqualError(t, ReadLog(bytes.NewReader(whole[:len(whole)-1]), nil),
+	require.EqualError(t, readRecords(bytes.NewReader(whole[:len(whole)-1]), nil),
 		"no whole record at byte 8 of the snapshot log: 4 of the 5 bytes of a record")
 
 	_, err := appendRecord(nil, strings.Repeat("w", 256), nil)
@@ -133,7 +133,7 @@ func TestLogWrongSizeIsCheap(t *testing.T) {
 	log := []byte(magic + "\x00\x00\x00\x01\x00\x00\x00\x00short")
 	allocated := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			require.Error(b, ReadLog(bytes.NewReader(log), nil))
+			require.Error(b, readRecords(bytes.NewReader(log), nil))
 		}
 	}).AllocedBytesPerOp()
 	require.Less(t, allocated, int64(1<<20))

@@ -25,9 +25,15 @@ func Plan(root, id string) ([]byte, error) {
 	return b, nil
 }
 
-// Snapshots calls f with each snapshot of a run, as [ReadLog] does.
+// Snapshots calls f with each snapshot of a run, in order; f must not retain its arguments. It returns a *TornError if the log does not end with a whole
+// record.
 func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
-	return Records(root, id, snapshotsTo(f))
+	return Records(root, id, func(worker, record []byte) error {
+		if len(worker) == 0 {
+			return nil
+		}
+		return f(worker, record)
+	})
 }
 
 // Records calls f with each record of a run's log: snapshots and, without a worker's name, the coordinator's own records.
