@@ -17,40 +17,33 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 	if t.Span.Sessions == 0 {
 		return window{}, "no plateau: " + unbounded(t).Text
 	}
-	if ph.Schedule() != nil {
-		if s.Duration == 0 {
-			return window{}, "the rate differs from level to level"
-		}
-		w = window{s.Ramp.Nanoseconds(), s.Duration.Nanoseconds()}
+	c := ph.Closed
+	switch {
+	case ph.Schedule() != nil && s.Duration == 0:
+		return window{}, "the rate differs from level to level"
+	case ph.Schedule() != nil:
+		w, why = window{s.Ramp.Nanoseconds(), s.Duration.Nanoseconds()}, "the ramp lasted to the end of the phase"
 		if cut {
 			w.to = min(w.to, cutAt(ph, t))
 		}
-		if w.to <= w.from {
-			return window{}, "no plateau: the ramp lasted to the end of the phase"
+	case c != nil && c.Trace != nil: // the trace decides when a session has work
+		w, why = window{c.Ramp.Nanoseconds(), t.Span.Last - t.Origin}, "the ramp lasted to the end of the phase"
+	default:
+		w, why = window{t.Span.LastFirst - t.Origin, t.Span.FirstLast - t.Origin}, "the first session was done before the last one began"
+		if c == nil {
+			break
 		}
-		return w, ""
-	}
-	if c := ph.Closed; c != nil && c.Trace != nil { // the trace decides when a session has work
-		w = window{c.Ramp.Nanoseconds(), t.Span.Last - t.Origin}
-		if w.to <= w.from {
-			return window{}, "no plateau: the ramp lasted to the end of the phase"
-		}
-		return w, ""
-	}
-	w = window{t.Span.LastFirst - t.Origin, t.Span.FirstLast - t.Origin}
-	if c := ph.Closed; c != nil {
 		if _, goes := c.Whole(); goes > 0 { // sessions that have gone may come again
 			w.to = min(w.to, int64(goes))
 		}
+		if c.Ramp > 0 {
+			why = "the ramp is longer than the work of a session"
+		}
 	}
-	switch {
-	case w.to > w.from:
-		return w, ""
-	case ph.Closed != nil && ph.Closed.Ramp > 0:
-		return window{}, "no plateau: the ramp is longer than the work of a session"
-	default:
-		return window{}, "no plateau: the first session was done before the last one began"
+	if w.to <= w.from {
+		return window{}, "no plateau: " + why
 	}
+	return w, ""
 }
 
 // cutAt returns when a schedule was cut short: when its workers stopped, or when the last op that ended was due if that was later.

@@ -41,22 +41,13 @@ func newDataset(p *plan.Plan, ph *plan.Phase) run.Dataset {
 
 // shape returns the phase's kind, its load model and that model's parameters, for a step of the given shape or for the whole phase.
 func shape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run.Model, s run.Load) {
-	kind, model, s = bareShape(ph, step)
-	s.Batch = ph.Batch
+	s.Batch, s.OnMiss = ph.Batch, ph.OnMiss
 	if ph.HitRatio != nil {
 		s.HitRatio = *ph.HitRatio
 	}
-	s.OnMiss = ph.OnMiss
-	return kind, model, s
-}
-
-// bareShape is shape without the parameters that all models have.
-func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run.Model, s run.Load) {
 	if o := ph.Schedule(); o != nil {
-		s := run.Load{
-			Sessions: o.Sessions, Pipeline: o.Pipeline, DurationSeconds: step.Duration.Seconds(), RampSeconds: step.Ramp.Seconds(),
-			Rate: step.Rate, Arrivals: o.Arrivals, InFlight: o.InFlight, OnFull: o.OnFull,
-		}
+		s.Sessions, s.Pipeline, s.DurationSeconds, s.RampSeconds = o.Sessions, o.Pipeline, step.Duration.Seconds(), step.Ramp.Seconds()
+		s.Rate, s.Arrivals, s.InFlight, s.OnFull = step.Rate, o.Arrivals, o.InFlight, o.OnFull
 		switch {
 		case ph.Stages != nil:
 			return worker.Load, run.ModelStages, s
@@ -65,8 +56,7 @@ func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run
 		}
 		return worker.Load, run.ModelOpen, s
 	}
-	c := ph.Clients()
-	s = run.Load{Sessions: c.Sessions, Pipeline: c.Pipeline}
+	s.Sessions, s.Pipeline = ph.Clients().Sessions, ph.Clients().Pipeline
 	switch {
 	case ph.Closed != nil:
 		c := ph.Closed
