@@ -113,7 +113,11 @@ func secondsOf(r *run.Run, figures []metric.Of[run.Row], fields []observedField)
 		first := len(rows)
 		for _, row := range ph.Series {
 			ended += row.OK + row.Miss + row.Bad
-			rows = append(rows, append([]string{name(r.ID), name(r.Variant), repetition, name(phase), levelAt(ph, row.T)}, fieldsOf(&row, figures, ended)...))
+			line := []string{name(r.ID), name(r.Variant), repetition, name(phase), levelAt(ph, row.T), exact(&row.T), strconv.FormatUint(ended, 10)}
+			for _, m := range figures {
+				line = append(line, exact(m.Value(&row)))
+			}
+			rows = append(rows, line)
 		}
 		for _, f := range fields {
 			for i, value := range f.over(ph) {
@@ -140,14 +144,6 @@ func levelAt(ph *run.Phase, end float64) string {
 		}
 	}
 	return ""
-}
-
-func fieldsOf(r *run.Row, figures []metric.Of[run.Row], ended uint64) []string {
-	fields := []string{exact(&r.T), strconv.FormatUint(ended, 10)}
-	for _, m := range figures {
-		fields = append(fields, exact(m.Value(r)))
-	}
-	return fields
 }
 
 // exact formats a figure with all its digits; "" if there is none.

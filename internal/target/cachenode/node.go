@@ -123,10 +123,7 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cache node: %w", err)
 	}
-	spoken, err := protocolNamed(cfg.Protocol)
-	if err != nil {
-		return nil, fmt.Errorf("cache node: %w", err)
-	}
+	spoken, _ := protocolNamed(cfg.Protocol) // Validate has found it
 	if cfg.MaxConnections == 0 {
 		cfg.MaxConnections = defaultConnections
 	}
