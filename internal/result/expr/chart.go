@@ -188,20 +188,18 @@ func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
 // Draw adds a chart to an experiment, with the plan's lines for each variant. Over time and ops a line is the mean of several runs; quantiles
 // are those of all their ops together. A line without points has the reason.
 func Draw(x *run.Experiment, c plan.Chart, variants []Variant) {
-	out := x.AddChart(c.Title, string(c.Over), c.Unit, c.Log)
+	out := run.Chart{Title: c.Title, Over: string(c.Over), Unit: c.Unit, Log: c.Log, Lines: []run.ChartLine{}}
 	variants = slices.DeleteFunc(slices.Clone(variants), func(v Variant) bool { return !c.Draws(v.Name, valuesOf(x, v.Name)) })
 	draw := func(name, variant string) func([]point, run.Cell) {
 		return func(points []point, why run.Cell) {
+			line := run.ChartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}}
 			if len(points) == 0 {
-				out.Miss(name, variant, why)
-				return
+				line.Reason, line.Cause = why.Reason, why.Cause
 			}
-			var x []float64
-			var y []*float64
 			for _, p := range points {
-				x, y = append(x, p.x), append(y, p.y)
+				line.X, line.Y = append(line.X, p.x), append(line.Y, p.y)
 			}
-			out.Draw(name, variant, x, y)
+			out.Lines = append(out.Lines, line)
 		}
 	}
 	if c.Over.Variable() != "" {
@@ -214,13 +212,14 @@ func Draw(x *run.Experiment, c plan.Chart, variants []Variant) {
 				draw(label, g.first)(g.points(l))
 			}
 		}
-		return
-	}
-	for _, v := range variants {
-		for _, l := range c.Lines {
-			draw(l.Name, v.Name)(pointsOf(l, v, c.Over))
+	} else {
+		for _, v := range variants {
+			for _, l := range c.Lines {
+				draw(l.Name, v.Name)(pointsOf(l, v, c.Over))
+			}
 		}
 	}
+	x.Charts = append(x.Charts, out)
 }
 
 // point is a point of a line; a nil y interrupts the line.

@@ -201,9 +201,9 @@ func nastyStudy(t testing.TB, text string) timeline.Source {
 		Rows: []run.TableRow{{Name: text, Cells: []run.Cell{{Text: text}}}, {Name: text, Cells: []run.Cell{{Reason: text}}}},
 	}}, x.Tables...)
 	y := 1.0
-	c := x.AddChart(text, text, text, false)
-	c.Draw(text, text, []float64{1, 2, 3}, []*float64{&y, nil, &y})
-	c.Miss("b", text, run.Cell{Reason: text})
+	x.Charts = append(x.Charts, run.Chart{Title: text, Over: text, Unit: text, Lines: []run.ChartLine{
+		{Name: text, Variant: text, X: []float64{1, 2, 3}, Y: []*float64{&y, nil, &y}}, {Name: "b", Variant: text, Reason: text},
+	}})
 	s.Study.Runs[1].Environment.Hostname = text
 	return s
 }
@@ -213,21 +213,21 @@ func TestChartsOfThePlan(t *testing.T) {
 	s := studied(t, 3, "a", "b")
 	x := s.Study.Experiment
 	add := func(title, over, unit string, log bool, xs ...float64) {
-		c := x.AddChart(title, over, unit, log)
+		c := run.Chart{Title: title, Over: over, Unit: unit, Log: log}
 		for _, variant := range []string{"a", "b"} {
 			var ys []*float64
 			for i := range xs {
 				y := float64(i+1) / 1000
 				ys = append(ys, &y)
 			}
-			c.Draw("one", variant, xs, ys)
-			c.Miss("two", variant, run.Cell{Reason: "there is none of " + variant})
+			c.Lines = append(c.Lines, run.ChartLine{Name: "one", Variant: variant, X: xs, Y: ys}, run.ChartLine{Name: "two", Variant: variant, Reason: "there is none of " + variant})
 		}
+		x.Charts = append(x.Charts, c)
 	}
 	add("over time", "time", "ms", false, 1, 2, 3)
 	add("over ops", "ops", "/min", true, 100, 5000)
 	add("over quantiles", "quantile", "us", true, 0, 0.5, 0.99)
-	x.AddChart("of nothing", "time", "", false).Miss("one", "a", run.Cell{Reason: "there is none at all"})
+	x.Charts = append(x.Charts, run.Chart{Title: "of nothing", Over: "time", Lines: []run.ChartLine{{Name: "one", Variant: "a", Reason: "there is none at all"}}})
 	page := html.UnescapeString(pageOf(t, s))
 	for _, want := range []string{
 		`aria-label="over time"`, "2 s\na one 2.00 ms\nb one 2.00 ms", "after 5,000 ops\na one 0.120/min", "99 % took at most\na one 3,000 µs",

@@ -303,26 +303,6 @@ func TestRunsOfAnExperiment(t *testing.T) {
 	require.Equal(t, []Variant{{Name: "a", Runs: 2, Stopped: StopCap}, {Name: "b", Runs: 2, Stopped: StopAborted}, {Name: "c", Stopped: StopFinished}}, x.Variants)
 }
 
-// A chart has the lines that were drawn, and, with the reason, those that could not be.
-func TestLinesOfCharts(t *testing.T) {
-	x := NewExperiment("x")
-	x.Variants, x.Baseline = []Variant{{Name: "a"}}, "a"
-	one := 1.0
-	first := x.AddChart("first", "time", "s", true)
-	first.Draw("p99", "a", []float64{1, 2}, []*float64{&one, nil})
-	first.Miss("p99", "b", Cell{Reason: "not run"})
-	second := x.AddChart("second", "ops", "", false)
-	second.Miss("rate", "a", Cell{Reason: "no rate"})
-	require.Equal(t, []chart{
-		{Title: "first", Over: "time", Unit: "s", Log: true, Lines: []chartLine{
-			{Name: "p99", Variant: "a", X: []float64{1, 2}, Y: []*float64{&one, nil}},
-			{Name: "p99", Variant: "b", X: []float64{}, Y: []*float64{}, Reason: "not run"},
-		}},
-		{Title: "second", Over: "ops", Lines: []chartLine{{Name: "rate", Variant: "a", X: []float64{}, Y: []*float64{}, Reason: "no rate"}}},
-	}, x.Charts)
-	require.NoError(t, x.CheckValid())
-}
-
 // An experiment is consistent: each clause is broken alone, in the last place where it can be.
 func TestWhatAnExperimentMaySay(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -346,9 +326,7 @@ func TestWhatAnExperimentMaySay(t *testing.T) {
 		x.Variants, x.Baseline = []Variant{{Name: "a"}, {Name: "b"}}, "a"
 		x.Runs = []ExperimentRun{{ID: "1", Variant: "a"}, {ID: "2", Variant: "b"}}
 		x.Tables = []Table{{Title: "t", Columns: []Column{{Name: "m"}}, Rows: []TableRow{{Name: "first", Cells: make([]Cell, 1)}, {Name: "second", Cells: make([]Cell, 1)}}}}
-		chart := x.AddChart("c", "time", "", false)
-		chart.Draw("m", "a", nil, nil)
-		chart.Draw("m", "b", []float64{1}, make([]*float64, 1))
+		x.Charts = []Chart{{Title: "c", Lines: []ChartLine{{Name: "m", Variant: "a"}, {Name: "m", Variant: "b", X: []float64{1}, Y: make([]*float64, 1)}}}}
 		c.change(x)
 		says(t, c.want, x.CheckValid(), name)
 	}

@@ -48,7 +48,7 @@ type Experiment struct {
 	Runs     []ExperimentRun `json:"runs"`               // in the order they were run
 	Figures  []Figure        `json:"figures"`            // by phase, op and metric, and then by variant
 	Tables   []Table         `json:"tables"`             // the plan's, then one for each phase, op and metric
-	Charts   []chart         `json:"charts"`             // the plan's
+	Charts   []Chart         `json:"charts"`             // the plan's
 
 	Imported   bool   `json:"-"`          // it came in a pack
 	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "" if it was verified, or was made here
@@ -185,17 +185,17 @@ type Cell struct {
 	Cause string `json:"cause,omitempty"` // if Reason names a null figure: why that figure is null, without its name
 }
 
-// chart is a chart that the plan describes.
-type chart struct {
+// Chart is a chart that the plan describes.
+type Chart struct {
 	Title string      `json:"title"`
 	Over  string      `json:"over"`  // meaning of X: "time" in seconds, "ops" that had ended, "quantile" as a share, "var.NAME" values of a variable
 	Unit  string      `json:"unit"`  // unit in which to show Y
 	Log   bool        `json:"log"`   // logarithmic Y axis
-	Lines []chartLine `json:"lines"` // by variant, then in the plan's order; over a variable, one for each combination of the others
+	Lines []ChartLine `json:"lines"` // by variant, then in the plan's order; over a variable, one for each combination of the others
 }
 
-// chartLine is one variant's line.
-type chartLine struct {
+// ChartLine is one variant's line.
+type ChartLine struct {
 	Name    string     `json:"name"`
 	Variant string     `json:"variant"`
 	X       []float64  `json:"x"`      // the points' X, ascending
@@ -205,28 +205,12 @@ type chartLine struct {
 	Cause string `json:"cause,omitempty"` // like a cell's
 }
 
-// AddChart adds a chart without lines and returns it; it is valid until the next AddChart.
-func (x *Experiment) AddChart(title, over, unit string, log bool) *chart {
-	x.Charts = append(x.Charts, chart{Title: title, Over: over, Unit: unit, Log: log, Lines: []chartLine{}})
-	return &x.Charts[len(x.Charts)-1]
-}
-
-// Draw adds a variant's line through points; x and y have equal lengths.
-func (c *chart) Draw(name, variant string, x []float64, y []*float64) {
-	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: x, Y: y})
-}
-
-// Miss adds a variant's line without points, with the reason of an empty cell.
-func (c *chart) Miss(name, variant string, why Cell) {
-	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}, Reason: why.Reason, Cause: why.Cause})
-}
-
 // NewExperiment returns an experiment before its first run: complete, valid, exit code 0.
 func NewExperiment(id string) *Experiment {
 	return &Experiment{
 		Schema: experimentVersion, ID: id,
 		Verdict: Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}, Codes: []reason.Code{}},
-		Labels:  map[string]string{}, Logs: []string{}, Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
+		Labels:  map[string]string{}, Logs: []string{}, Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []Chart{},
 	}
 }
 
