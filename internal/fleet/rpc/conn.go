@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
@@ -35,14 +34,6 @@ type conn struct {
 	told    uint64
 	goodbye *pb.Goodbye // ends the stream, once all else has been sent
 	closed  bool        // another stream has replaced it
-}
-
-// peer returns the address that the stream comes from, and the identity that its other end has proved; zero if unknown.
-func (c *conn) peer() peer.Peer {
-	if p, ok := peer.FromContext(c.stream.Context()); ok {
-		return *p
-	}
-	return peer.Peer{}
 }
 
 // receive handles messages until the stream ends. An invalid message ends the stream.

@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
@@ -275,7 +276,10 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 		return nil, &pb.Goodbye{ForGood: true, Reason: fmt.Sprintf(
 			"a worker's host and version are a line of up to %d bytes each, without control or direction characters: set the machine's host name", maxLine)}
 	}
-	from := c.peer()
+	from, known := peer.FromContext(c.stream.Context())
+	if !known {
+		from = new(peer.Peer)
+	}
 	if other := s.otherDriver(h); other != "" {
 		return nil, &pb.Goodbye{ForGood: true, Reason: other}
 	}

@@ -129,11 +129,7 @@ func (w *weighing) value(t reflect.Type, depth int) error {
 
 // word skips a number, or true, false or null.
 func (w *weighing) word() error {
-	for from := w.at; w.at < len(w.text); w.at++ {
-		switch w.text[w.at] {
-		case ' ', '\n', '\t', '\r', ',', ']', '}':
-			return nil
-		}
+	for from := w.at; w.at < len(w.text) && strings.IndexByte(" \n\t\r,]}", w.text[w.at]) < 0; w.at++ {
 		if w.at-from > maxNumber {
 			return errLong
 		}
