@@ -34,7 +34,7 @@ func (db *DB) Push(ctx context.Context, r *run.Run, planJSON []byte) (added bool
 
 func (db *DB) insertRun(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
 	e := &r.Environment
-	changed, err := db.exec(ctx, `
+	return db.insert(ctx, "runs", r.ID, r.StartedAt, `
 		INSERT INTO loadgen.runs (id, plan, plan_digest, started_at, seconds, loadgen, experiment, variant, repetition, completeness, validity,
 			assertions, exit_code, reasons, labels, workers, hostname, kernel, cpu_model, environment, plan_json, draws_as)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
@@ -42,10 +42,6 @@ func (db *DB) insertRun(ctx context.Context, r *run.Run, planJSON []byte) (added
 		r.ID, r.Plan, r.PlanDigest, r.StartedAt, r.Seconds, r.Loadgen, r.Experiment, r.Variant, r.Repetition, string(r.Verdict.Completeness),
 		string(r.Verdict.Validity), string(r.Verdict.Assertions), r.ExitCode, asJSON{slices.Concat([]string{}, r.Verdict.Reasons)}, labelsOf(r.Labels),
 		len(r.Workers), e.Hostname, e.Kernel, e.CPUModel, asJSON{e}, planJSON, r.DrawsAs)
-	if err != nil || changed > 0 {
-		return err == nil, err
-	}
-	return false, db.isSame(ctx, "runs", r.ID, r.StartedAt)
 }
 
 // labelsOf returns an empty object for no labels.
@@ -56,17 +52,21 @@ func labelsOf(labels map[string]string) asJSON {
 	return asJSON{labels}
 }
 
-// isSame checks that the row of that ID has the same start time, to the microsecond that the database keeps.
-func (db *DB) isSame(ctx context.Context, table, id string, startedAt time.Time) error {
+// insert adds a row, unless the table has one of that ID. That must have the same start time, to the microsecond that the database keeps.
+func (db *DB) insert(ctx context.Context, table, id string, startedAt time.Time, statement string, args ...any) (added bool, err error) {
+	changed, err := db.exec(ctx, statement, args...)
+	if err != nil || changed > 0 {
+		return err == nil, err
+	}
 	micros, err := db.number(ctx, `SELECT (extract(epoch FROM started_at) * 1000000)::bigint FROM loadgen.`+table+` WHERE id = $1`, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	there := time.UnixMicro(micros)
 	if d := there.Sub(startedAt); d < -time.Microsecond || d > time.Microsecond {
-		return fmt.Errorf("the database has another one of this name, which began at %s", there.UTC().Format(time.RFC3339))
+		return false, fmt.Errorf("the database has another one of this name, which began at %s", there.UTC().Format(time.RFC3339))
 	}
-	return nil
+	return false, nil
 }
 
 // rowsOf holds rows for a table.
@@ -158,17 +158,14 @@ func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()
 	err = db.inTransaction(ctx, func() error {
-		changed, err := db.exec(ctx, `
+		added, err = db.insert(ctx, "experiments", x.ID, x.StartedAt, `
 			INSERT INTO loadgen.experiments (id, plan, started_at, seconds, loadgen, repeat, baseline, completeness, validity, assertions, exit_code, labels,
 				schema, matters)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, nullif($14::double precision, 0)) ON CONFLICT (id) DO NOTHING`,
 			x.ID, x.Plan, x.StartedAt, x.Seconds, x.Loadgen, x.Repeat, x.Baseline, string(x.Verdict.Completeness), string(x.Verdict.Validity),
 			string(x.Verdict.Assertions), x.ExitCode, labelsOf(x.Labels), x.Schema, x.Matters)
-		if err != nil {
+		if err != nil || !added {
 			return err
-		}
-		if added = changed > 0; !added {
-			return db.isSame(ctx, "experiments", x.ID, x.StartedAt)
 		}
 		return db.copyRows(ctx, comparisonsOf(x))
 	})
