@@ -32,7 +32,12 @@ func (p *printer) workers(r *run.Run) {
 			}
 			shown++
 		}
-		p.worker(&w)
+		label := w.Name
+		if columns(label) >= labelWidth {
+			p.line("  %s", label)
+			label = ""
+		}
+		p.items(label, " · ", words.Worker(&w)...)
 		if loss != nil {
 			p.item("", loss.Brief())
 		}
@@ -43,13 +48,4 @@ func (p *printer) workers(r *run.Run) {
 	if hidden > 0 {
 		p.item("", "and "+quantity.Count(hidden, "other worker"))
 	}
-}
-
-func (p *printer) worker(w *run.Worker) {
-	label := w.Name
-	if columns(label) >= labelWidth {
-		p.line("  %s", label)
-		label = ""
-	}
-	p.items(label, " · ", words.Worker(w)...)
 }

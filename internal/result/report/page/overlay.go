@@ -232,15 +232,13 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 	var up, across extent
 	end, several := 0.0, 0
 	texts := map[float64]string{}
-	for _, l := range of.Lines {
-		if len(of.Lines) > 0 && l.Variant == of.Lines[0].Variant {
-			several++
-		}
-	}
 	var missing []tables.Missed
 	var named []string
 	for _, l := range of.Lines {
 		named = append(named, l.Variant)
+		if l.Variant == of.Lines[0].Variant {
+			several++
+		}
 	}
 	variants := drawnVariants(x, named)
 	brief := briefly(variants)
