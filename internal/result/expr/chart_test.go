@@ -86,7 +86,7 @@ func repeated(p *plan.Plan, counts ...int) *run.Run {
 func brief(p *plan.Plan, length float64, counts ...uint64) *run.Run {
 	r := repeated(p, 100)
 	for i, n := range counts {
-		r.Phase["get"].AddFiner(length*float64(i+1), n, 1, 0)
+		r.Phase["get"].Finer = append(r.Phase["get"].Finer, run.FinerRow{T: length * float64(i+1), OK: n, Miss: 1})
 	}
 	return r
 }

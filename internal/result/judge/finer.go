@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -35,6 +36,9 @@ func (p *phase) finer(t *measure.Totals, seriesRows int) {
 			}
 			return n
 		}
-		p.AddFiner(seconds(min(to, end+1)), ended(driver.OK), ended(driver.Miss), ended(driver.Conflict, driver.QuorumFailed, driver.Timeout, driver.Error))
+		p.Finer = append(p.Finer, run.FinerRow{
+			T: seconds(min(to, end+1)), OK: ended(driver.OK), Miss: ended(driver.Miss),
+			Bad: ended(driver.Conflict, driver.QuorumFailed, driver.Timeout, driver.Error),
+		})
 	}
 }

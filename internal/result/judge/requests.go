@@ -71,7 +71,8 @@ func (p *phase) away(t *measure.Totals) {
 	for i, ns := range t.Away {
 		if ns > 0 {
 			at := rowAt(rows, i)
-			p.AddAway(at.target, at.endpoint, seconds(float64(ns)))
+			p.Away = append(p.Away, run.Away{Target: at.target, Endpoint: at.endpoint, Seconds: seconds(float64(ns))})
+			p.AwaySeconds += seconds(float64(ns))
 		}
 	}
 }

@@ -312,7 +312,7 @@ func TestFinerRowsRise(t *testing.T) {
 	} {
 		p := &Phase{}
 		for _, end := range c.ends {
-			p.AddFiner(end, 1, 2, 3)
+			p.Finer = append(p.Finer, FinerRow{end, 1, 2, 3})
 		}
 		require.Equal(t, c.good, p.checkFiner() == nil, "%v", c.ends)
 		require.Equal(t, c.good, p.checkWhole() == nil, "%v", c.ends)

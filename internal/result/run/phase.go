@@ -48,10 +48,10 @@ type Phase struct {
 
 	Connections *Connections `json:"connections,omitempty"` // absent if the load does not renew them
 
-	Away      []away            `json:"away,omitempty"` // endpoints with connections that were away; absent if there were none
+	Away      []Away            `json:"away,omitempty"` // endpoints with connections that were away; absent if there were none
 	Setup     *Ledgers          `json:"setup"`          // ledgers of the untimed ops before the load
 	Series    []Row             `json:"series"`
-	Finer     []finerRow        `json:"finer,omitempty"` // how ops ended in parts of a second, if Series has fewer than 20 rows, all of one step; otherwise absent
+	Finer     []FinerRow        `json:"finer,omitempty"` // how ops ended in parts of a second, if Series has fewer than 20 rows, all of one step; otherwise absent
 	Steps     []int             `json:"steps"`           // numbers of the steps whose snapshots make up the load, one per level; empty in results of an older form
 	Generator measure.Generator `json:"generator"`       // of the load, without the setup; over all workers
 	Digest    string            `json:"digest"`          // of the multiset of ops due: stream, number, verb, key, size; hex
@@ -267,17 +267,11 @@ type Requests struct {
 	measure.Requests
 }
 
-// away says how long lost connections to an endpoint were down until they were made again.
-type away struct {
+// Away says how long lost connections to an endpoint were down until they were made again.
+type Away struct {
 	Target   string  `json:"target"`
 	Endpoint string  `json:"endpoint"`
 	Seconds  float64 `json:"seconds"` // summed over connections
-}
-
-// AddAway adds an endpoint whose connections were away for that many seconds in total.
-func (p *Phase) AddAway(target, endpoint string, seconds float64) {
-	p.Away = append(p.Away, away{target, endpoint, seconds})
-	p.AwaySeconds += seconds
 }
 
 // Ledgers are the ledgers of an untimed step.
