@@ -75,7 +75,7 @@ recently used items are evicted. A trace needs times; its times to live play no 
 	f.StringVar(&flags.items, "items", "", "say what `N` items would take, such as 10M")
 	f.StringVar(&flags.memory, "maxmemory", "", "say how many items this `SIZE` has room for, such as 4GiB (default: the server's own limit)")
 	f.StringVar(&flags.trace, "trace", "", "say what memory the gets of the trace in `FILE` need, or how many hit")
-	f.StringVar(&flags.form, "form", "cache", "the trace's `FORM`: cache, csv or json")
+	f.StringVar(&flags.form, "form", "cache", "the trace's `FORM`: cache, csv, json or mooncake")
 	f.StringVar(&flags.of, "of", "", "say it of the draws of a phase in the plan `FILE`")
 	f.StringVar(&flags.phase, "phase", "", "the `NAME` of that phase")
 	f.StringVar(&flags.hits, "hits", "", "say how much memory holds this `SHARE` of hits, such as 95%")
