@@ -71,14 +71,6 @@ func (p *Step) settle(from int) {
 	}
 }
 
-// digest returns the digest of all ops of the step.
-func (p *Step) digest() (sum uint64) {
-	for i := range p.parts {
-		sum += p.parts[i].Digest
-	}
-	return sum
-}
-
 // at returns the column of a time, in seconds since the start.
 func (p *Step) at(seconds float64) *measure.Times {
 	most := cmp.Or(p.most, maxColumns)
