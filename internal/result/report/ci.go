@@ -161,10 +161,7 @@ func (t *testSuite) add(class, name string, seconds float64, is string, texts ..
 func (s *testSuites) run(r *run.Run) {
 	var suite *testSuite
 	for _, name := range r.PhaseOrder {
-		ph, is, reasons := r.Phase[name], "", []string(nil)
-		for _, why := range ph.Reasons {
-			reasons = append(reasons, why.Text)
-		}
+		ph, is := r.Phase[name], ""
 		switch {
 		case ph.Validity == run.Invalid, ph.Validity == run.Suspect && r.Strict:
 			is = "!" + string(ph.Validity)
@@ -172,7 +169,7 @@ func (s *testSuites) run(r *run.Run) {
 			is = suspect
 		}
 		suite = s.begin(r.Plan, name, r.StartedAt, ph.Seconds)
-		suite.add(r.Plan+"."+name, "figures are valid", ph.Seconds, is, reasons...)
+		suite.add(r.Plan+"."+name, "figures are valid", ph.Seconds, is, words.Texts(ph.Reasons)...)
 		for _, op := range slices.Sorted(maps.Keys(ph.Op)) {
 			for _, check := range slices.Sorted(maps.Keys(ph.Op[op].Checks)) {
 				is, text := "", ""

@@ -12,8 +12,8 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// textsOf returns the texts of reasons.
-func textsOf(reasons []run.Reason) []string {
+// Texts returns the texts of reasons.
+func Texts(reasons []run.Reason) []string {
 	var texts []string
 	for _, why := range reasons {
 		texts = append(texts, why.Text)
@@ -53,7 +53,7 @@ func Levels(ph *run.Phase) (rows []Level) {
 		l := &levels[i]
 		did := didIn(l)
 		for j, o := range did {
-			row := Level{More: j > 0, P99: o.Response.P99, Word: LevelWord(ph, l), Why: l.Why, Doubt: strings.Join(textsOf(l.Reasons), " · ")}
+			row := Level{More: j > 0, P99: o.Response.P99, Word: LevelWord(ph, l), Why: l.Why, Doubt: strings.Join(Texts(l.Reasons), " · ")}
 			if len(did) > 1 || len(l.Op) > 1 {
 				row.Op = o.Name
 			}
