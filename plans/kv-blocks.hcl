@@ -1,5 +1,5 @@
 # How long does a language model wait for its attention blocks, if a store keeps them? Prompts ask for their blocks in order until one is missing, and put
-# the rest. The trace is made up: 60 conversations about 4 documents. It takes a minute.
+# the rest. The trace is made up: 60 conversations about 4 documents. It takes a minute and a half.
 #
 #   loadgen run plans/kv-blocks.hcl                                    # starts a node on this machine for each run
 #   loadgen run plans/kv-blocks.hcl -var endpoints=127.0.0.1:6379      # yours: its keys with this prefix are deleted first
@@ -16,8 +16,8 @@ variable "endpoints" {
 variable "file" { default = "kv-blocks.jsonl" }
 variable "blocks" { default = "1k" } # more than the trace's largest number
 variable "ahead" { default = 8 }
-variable "rate" { default = "50/s" }
-variable "tokens" { default = 16 } # of a block, as the store has it
+variable "rate" { default = 50 }
+variable "tokens" { default = 64 } # of a block, as the store has it
 variable "model" {                 # of its config.json; this one is small
   default = {
     num_hidden_layers   = 24
@@ -33,7 +33,7 @@ target "store" {
   timeout   = "10s"
   builtin {
     nodes  = 1
-    memory = "48MiB" # a quarter of all blocks
+    memory = "160MiB" # half of all blocks
   }
 }
 
@@ -66,9 +66,9 @@ phase "prompts" {
 }
 
 experiment {
-  repeat  = 3
+  repeat  = 4
   compare = ["response.p50", "response.p95"]
-  matrix { rate = ["25/s", "50/s", "100/s", "200/s", "400/s"] }
+  matrix { rate = [25, 50, 100, 200, 300] }
 }
 
 table "blocks" {
