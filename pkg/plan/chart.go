@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -119,11 +120,11 @@ func (r *resolver) varies(b *block, name string) {
 		return
 	}
 	for _, v := range e.Variants {
-		if _, set := v.Values[name]; set {
+		if _, err := strconv.ParseFloat(v.Values[name], 64); err == nil {
 			return
 		}
 	}
-	b.Bad("over", "no variant sets "+dialect.Quote(name), "Write a variable that the experiment's variants or its matrix set.")
+	b.Bad("over", "no variant sets "+dialect.Quote(name)+" to a number", "Write a variable that the experiment's variants or its matrix set to numbers.")
 }
 
 // line reads a line block; c holds the chart's lines before it.

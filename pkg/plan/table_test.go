@@ -120,7 +120,7 @@ func TestMistakesInCharts(t *testing.T) {
 		{twoVariants + "chart \"c\" {\n " + line + line + "}", `chart "c": a second line "a"`},
 		{twoVariants + "chart \"c\" {\n " + line + " rows = 2\n}", `chart "c": unknown attribute "rows"`},
 		{twoVariants + "chart \"c\" {\n " + line + " over = \"space\"\n}", `chart "c": over: charts do not go over "space"`},
-		{twoVariants + "chart \"c\" {\n " + line + " over = \"var.nothing\"\n}", `chart "c": over: no variant sets "nothing"`},
+		{twoVariants + "chart \"c\" {\n " + line + " over = \"var.nothing\"\n}", `chart "c": over: no variant sets "nothing" to a number`},
 		{twoVariants + "chart \"c\" {\n " + line + " over = \"quantile\"\n log = false\n}", `chart "c": log: quantiles are always drawn by the logarithm`},
 		{twoVariants + "chart \"c\" {\n " + line + " of = { gone = 1 }\n}", `chart "c": of: the plan has no variable "gone"`},
 		{twoVariants + "chart \"c\" {\n " + line + " of = \"all\"\n}", `chart "c": of: `},
