@@ -84,7 +84,7 @@ func (v *validator) chain(ph *Phase, at part) {
 	if c.Spread && (ph.Open == nil || t.Even) {
 		v.fault(at.where+": spread, and no times of a trace", "Leave spread out: it is for open { trace { … } } without a rate.", path+".spread")
 	}
-	if c.Keys < 0 || c.Longest < 0 || c.Below < 0 {
+	if min(c.Keys, int64(c.Longest), c.Below, c.Together) < 0 {
 		v.fault(at.where+": impossible attributes of chains", "Check the plan's text again.", path)
 	}
 	for _, target := range v.plan.Targets {

@@ -143,7 +143,7 @@ func (p *phase) recountOf(t *plan.Target, at *run.Target, load *measure.Totals) 
 	}
 	if r.why == "" {
 		p.enter(r, c, t, risen, load)
-		p.aged(r, c, risen)
+		p.aged(r, c, t, risen)
 	}
 	return r
 }
@@ -151,14 +151,14 @@ func (p *phase) recountOf(t *plan.Target, at *run.Target, load *measure.Totals) 
 // coarse is the age in seconds below which an LRU whose clock counts seconds is far from one: it evicts nearly at random.
 const coarse = 10
 
-// aged notes that a server has evicted keys that were too young for its clock.
-func (p *phase) aged(r *recount, c *servers.Counts, risen map[string]uint64) {
-	if c.Ages == nil || risen[c.Ages[0]] == 0 || r.items == 0 {
+// aged notes that a server has evicted keys that were too young for its clock. Built-in nodes have none: their order is exact.
+func (p *phase) aged(r *recount, c *servers.Counts, t *plan.Target, risen map[string]uint64) {
+	if c.Ages == nil || t.Builtin != nil || risen[c.Ages[0]] == 0 || r.items == 0 {
 		return
 	}
 	evicted := risen[c.Ages[0]]
 	if age := r.items * p.Seconds / float64(evicted); age < coarse {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s evicted %s, on average %s after they came: its LRU clock counts seconds, so that below %d s it evicts nearly at random, and hits are fewer than an LRU's",
+		p.Notes = append(p.Notes, fmt.Sprintf("%s evicted %s, on average %s after they came: its LRU clock counts seconds, so that below %d s it chooses nearly at random, and hits are fewer than an LRU's",
 			r.driver, quantity.Count(evicted, "key"), quantity.Duration(age), coarse))
 	}
 }
